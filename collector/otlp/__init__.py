@@ -1,0 +1,1 @@
+"""The wire format of OTLP: cut-down schema, lazy spans, encode and decode, JSON mapping. Below records."""

@@ -1,0 +1,1 @@
+"""Mechanism without domain: clock, bounded queue, worker processes."""

@@ -1,0 +1,1 @@
+"""Values that cross stage borders: frozen, slotted, no I/O."""

@@ -1,0 +1,157 @@
+"""SOURCE OF TRUTH for every metric that groundwatch exposes.
+
+Instruments, the README's table, dashboards, alert rules and tests are made from this table; nothing else
+declares a metric. Add a row here, then use its constant.
+"""
+
+from __future__ import annotations
+
+from collector.records.decision import Fate
+from collector.records.found import Mark
+from collector.records.trace import Release
+from collector.telemetry.spec import MetricSpec, Type
+
+SIGNAL = ("traces", "logs")
+TRANSPORT = ("grpc", "http", "file")
+REFUSED = (
+    "unauthenticated",
+    "too_large",
+    "unreadable",
+    "unsupported",
+    "memory_full",
+    "shutting_down",
+    "own_evaluation",
+)
+"""Why a whole request was refused at the border."""
+ITEM_OUTCOME = ("held", "duplicate", "late", "malformed", "refused", "own_evaluation", "unrelated")
+"""What became of a span or log record on arrival; `unrelated` is a log record that belongs to no trace."""
+
+_TABLE: list[MetricSpec] = []
+
+
+def _metric(spec: MetricSpec) -> MetricSpec:
+    _TABLE.append(spec)
+    return spec
+
+
+# --- receivers -------------------------------------------------------------------------------------------
+REQUESTS = _metric(
+    MetricSpec(
+        "groundwatch_receiver_requests_total",
+        Type.COUNTER,
+        "Export requests that arrived, by what was answered.",
+        {"transport": ("grpc", "http"), "signal": SIGNAL, "outcome": ("accepted", "partial", "refused")},
+        group="receivers",
+    )
+)
+REQUESTS_REFUSED = _metric(
+    MetricSpec(
+        "groundwatch_receiver_refused_requests_total",
+        Type.COUNTER,
+        "Export requests that were refused whole, by reason.",
+        {"transport": ("grpc", "http"), "reason": REFUSED},
+        group="receivers",
+    )
+)
+RECEIVED_BYTES = _metric(
+    MetricSpec(
+        "groundwatch_receiver_bytes_total",
+        Type.COUNTER,
+        "Bytes of accepted export requests after decompression.",
+        {"transport": ("grpc", "http"), "signal": SIGNAL},
+        group="receivers",
+    )
+)
+ITEMS_RECEIVED = _metric(
+    MetricSpec(
+        "groundwatch_items_received_total",
+        Type.COUNTER,
+        "Spans (signal traces) and log records (signal logs) received.",
+        {"signal": SIGNAL},
+        group="receivers",
+    )
+)
+ITEMS = _metric(
+    MetricSpec(
+        "groundwatch_items_total",
+        Type.COUNTER,
+        "Spans and log records by what became of them on arrival; the outcomes sum to the received.",
+        {"signal": SIGNAL, "outcome": ITEM_OUTCOME},
+        group="receivers",
+    )
+)
+# --- assembly --------------------------------------------------------------------------------------------
+TRACES_OPENED = _metric(
+    MetricSpec(
+        "groundwatch_traces_opened_total", Type.COUNTER, "Traces opened in the assembler.", group="assembly"
+    )
+)
+TRACES_RELEASED = _metric(
+    MetricSpec(
+        "groundwatch_traces_released_total",
+        Type.COUNTER,
+        "Traces released from the assembler, by reason.",
+        {"reason": tuple(Release)},
+        group="assembly",
+    )
+)
+TRACES_OPEN = _metric(
+    MetricSpec("groundwatch_traces_open", Type.GAUGE, "Traces open in the assembler now.", group="assembly")
+)
+ASSEMBLY_BYTES = _metric(
+    MetricSpec(
+        "groundwatch_assembly_bytes",
+        Type.GAUGE,
+        "Memory that open traces are estimated to take, in bytes.",
+        group="assembly",
+    )
+)
+SPANS_TRIMMED = _metric(
+    MetricSpec(
+        "groundwatch_spans_trimmed_total",
+        Type.COUNTER,
+        "Spans of an open trace that were thrown away because the trace passed its cap; marks it incomplete.",
+        group="assembly",
+    )
+)
+# --- extraction and funnel -------------------------------------------------------------------------------
+TRACES_EXAMINED = _metric(
+    MetricSpec(
+        "groundwatch_traces_examined_total",
+        Type.COUNTER,
+        "Released traces that were searched for interactions, by what was found.",
+        {"found": ("interactions", "chat_only", "nothing", "error")},
+        group="extraction",
+    )
+)
+INTERACTIONS = _metric(
+    MetricSpec(
+        "groundwatch_interactions_total",
+        Type.COUNTER,
+        "Interactions found, by their fate; found = filtered + sampled_out + shed + queued.",
+        {"fate": tuple(Fate)},
+        group="extraction",
+    )
+)
+INTERACTIONS_FOUND = _metric(
+    MetricSpec(
+        "groundwatch_interactions_found_total",
+        Type.COUNTER,
+        "Interactions found in traces and records.",
+        group="extraction",
+    )
+)
+INTERACTION_MARKS = _metric(
+    MetricSpec(
+        "groundwatch_interaction_marks_total",
+        Type.COUNTER,
+        "Interactions by mark: what was hidden, cut, dropped, unsplit or missing in their telemetry.",
+        {"mark": tuple(Mark)},
+        group="extraction",
+    )
+)
+
+
+def table() -> tuple[MetricSpec, ...]:
+    """Every metric, in the order of declaration."""
+    return tuple(_TABLE)
