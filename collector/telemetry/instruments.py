@@ -22,7 +22,9 @@ class Telemetry:
     def __init__(self, registry: CollectorRegistry | None = None) -> None:
         disable_created_metrics()  # type: ignore[no-untyped-call]  # prometheus_client leaves it untyped
         self.registry = registry if registry is not None else CollectorRegistry(auto_describe=False)
-        self._instruments: dict[str, Instrument] = {spec.name: self._make(spec) for spec in table()}
+        self._instruments: dict[str, Instrument] = {
+            spec.name: self._make(spec) for spec in table() if not spec.collected
+        }
 
     def _make(self, spec: MetricSpec) -> Instrument:
         names = tuple(spec.labels)

@@ -152,6 +152,159 @@ INTERACTION_MARKS = _metric(
 )
 
 
+# --- estimates: weighted sums, read together at each scrape ----------------------------------------------
+OUTCOMES = ("scored", "not_applicable", "failed")
+"""What became of one metric on one interaction."""
+SUM_PARTS = ("w", "w2", "wy", "w2y", "w2y2")
+"""The five sums of an estimate: of w, w^2, w y, w^2 y and w^2 y^2 over scored interactions (w weight, y score)."""
+_SUM_HELP = ("weights", "squared weights", "weight x score", "squared weight x score", "(weight x score) squared")
+
+
+def _sums(kind: str, labels: dict[str, tuple[str, ...] | None]) -> tuple[MetricSpec, ...]:
+    return tuple(
+        _metric(
+            MetricSpec(
+                f"groundwatch_{kind}_sum_{part}_total",
+                Type.COUNTER,
+                f"Sum of {text} over scored interactions ({kind} scores).",
+                labels,
+                group="estimates",
+                collected=True,
+                segmented=True,
+            )
+        )
+        for part, text in zip(SUM_PARTS, _SUM_HELP, strict=True)
+    )
+
+
+JUDGED_SUMS = _sums("judged", {"metric": None})
+JUDGED_WEIGHT = _metric(
+    MetricSpec(
+        "groundwatch_judged_weight_total",
+        Type.COUNTER,
+        "Weight of the interactions chosen for judging, by outcome; coverage = scored / (scored + failed).",
+        {"metric": None, "outcome": OUTCOMES},
+        group="estimates",
+        collected=True,
+        segmented=True,
+    )
+)
+JUDGED_UNSCORED_WEIGHT = _metric(
+    MetricSpec(
+        "groundwatch_judged_unscored_weight_total",
+        Type.COUNTER,
+        "Weight of the judged interactions that got no score, by reason.",
+        {"metric": None, "outcome": OUTCOMES[1:], "reason": None},
+        group="estimates",
+        collected=True,
+    )
+)
+SCORE_WEIGHT = _metric(
+    MetricSpec(
+        "groundwatch_score_weight_total",
+        Type.COUNTER,
+        "Weight of judged scores at or below le, cumulative: the distribution of scores.",
+        {"metric": None, "le": None},
+        group="estimates",
+        collected=True,
+        segmented=True,
+    )
+)
+LOCAL_SUMS = _sums("local", {"metric": None, "tier": None})
+LOCAL_WEIGHT = _metric(
+    MetricSpec(
+        "groundwatch_local_weight_total",
+        Type.COUNTER,
+        "Weight of the locally scored interactions, by outcome; coverage = scored / (scored + failed).",
+        {"metric": None, "tier": None, "outcome": OUTCOMES},
+        group="estimates",
+        collected=True,
+        segmented=True,
+    )
+)
+LOCAL_UNSCORED_WEIGHT = _metric(
+    MetricSpec(
+        "groundwatch_local_unscored_weight_total",
+        Type.COUNTER,
+        "Weight of the interactions that got no local score, by reason.",
+        {"metric": None, "tier": None, "outcome": OUTCOMES[1:], "reason": None},
+        group="estimates",
+        collected=True,
+    )
+)
+LOCAL_SCORE_WEIGHT = _metric(
+    MetricSpec(
+        "groundwatch_local_score_weight_total",
+        Type.COUNTER,
+        "Weight of local scores at or below le, cumulative, over all segments: the distribution of scores.",
+        {"metric": None, "tier": None, "le": None},
+        group="estimates",
+        collected=True,
+    )
+)
+CONDITIONAL = _metric(
+    MetricSpec(
+        "groundwatch_conditional_interactions_total",
+        Type.COUNTER,
+        "Settled interactions whose upstream sampling is unknown; where this grows, estimates speak of received "
+        "traffic only.",
+        group="estimates",
+        collected=True,
+        segmented=True,
+    )
+)
+SETTLED = _metric(
+    MetricSpec(
+        "groundwatch_interactions_settled_total",
+        Type.COUNTER,
+        "Interactions whose scoring has ended, by fate; each is in the sums from this moment.",
+        {"fate": ("sampled_out", "shed", "queued")},
+        group="estimates",
+    )
+)
+ESTIMATES_IGNORED = _metric(
+    MetricSpec(
+        "groundwatch_estimates_ignored_results_total",
+        Type.COUNTER,
+        "Results that were kept out of the sums: a weight that is no positive number, a second result for the "
+        "same metric, a repeated attempt.",
+        {"reason": ("weight", "duplicate", "attempt")},
+        group="estimates",
+    )
+)
+SEGMENTS_FOLDED = _metric(
+    MetricSpec(
+        "groundwatch_segments_folded_total",
+        Type.COUNTER,
+        "Interactions counted under segment 'other' because one more segment would pass the series budget.",
+        group="estimates",
+    )
+)
+SERIES = _metric(
+    MetricSpec("groundwatch_estimate_series", Type.GAUGE, "Time series that the sums take now.", group="estimates")
+)
+SCORER_INFO = _metric(
+    MetricSpec(
+        "groundwatch_scorer_info",
+        Type.GAUGE,
+        "1 for each instrument seen: metric, kind, tier, version and fingerprint (scorer, prompt and model).",
+        {"metric": None, "kind": None, "tier": None, "version": None, "fingerprint": None},
+        group="estimates",
+    )
+)
+# --- exporters -------------------------------------------------------------------------------------------
+JUDGED_SCORE = _metric(
+    MetricSpec(
+        "groundwatch_judged_score",
+        Type.HISTOGRAM,
+        "Judged scores without weights; carries trace ids as exemplars. Read means and shares from the sums.",
+        {"metric": None},
+        buckets=(0.0, 0.2, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.99, 1.0),
+        group="exporters",
+    )
+)
+
+
 def table() -> tuple[MetricSpec, ...]:
     """Every metric, in the order of declaration."""
     return tuple(_TABLE)

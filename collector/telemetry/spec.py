@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Protocol
 
 
 class Type(StrEnum):
@@ -20,7 +21,9 @@ class MetricSpec:
     `name` is the full exposition name (counters end in `_total`); legacy character set only. `labels` maps each
     label to its known values, from which every series is born at 0, or to None where values come from the
     config (segments) and are born when the config or the first screened interaction names them. `help` is one
-    sentence in the user's words, with the unit.
+    sentence in the user's words, with the unit. `collected` families are read from a `Source` at each scrape
+    (the weighted sums); `Telemetry` makes no instrument for them. `segmented` families carry the configured
+    segment labels after their own.
     """
 
     name: str
@@ -29,3 +32,21 @@ class MetricSpec:
     labels: Mapping[str, tuple[str, ...] | None] = field(default_factory=dict)
     buckets: tuple[float, ...] = ()
     group: str = ""
+    collected: bool = False
+    segmented: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """One collected family at one moment: every sample with its label values, in the order of `label_names`."""
+
+    spec: MetricSpec
+    label_names: tuple[str, ...]
+    samples: Sequence[tuple[tuple[str, ...], float]]
+
+
+class Source(Protocol):
+    """What holds collected families. `families` may be called from any thread; samples that belong to one
+    series are from one moment."""
+
+    def families(self) -> list[Family]: ...
