@@ -1,48 +1,16 @@
-"""What a receiver hands to its downstream: the spans or log records of one request, still as bytes."""
+"""What a receiver hands to its downstream, and how that takes or refuses it.
+
+`Batch`, `Group` and `Signal` are defined in `collector.otlp.batch`, because reading a request body makes them.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from enum import StrEnum
+from dataclasses import dataclass
 from typing import Protocol
 
-from collector.otlp.model import Encoding
+from collector.otlp.batch import Batch, Group, Signal
 
-
-class Signal(StrEnum):
-    TRACES = "traces"
-    LOGS = "logs"
-
-
-@dataclass(slots=True)
-class Group:
-    """The items of one request that share resource and scope, as parallel lists of one length.
-
-    No object is made per span on this path: `trace_ids` are 16 bytes each, `span_ids` 8 bytes each (for log
-    records b"" where the record names no span, and trace id b"" where it names no trace), `items` the
-    serialized span or log record.
-    """
-
-    resource: bytes
-    scope: bytes
-    encoding: Encoding
-    trace_ids: list[bytes] = field(default_factory=list)
-    span_ids: list[bytes] = field(default_factory=list)
-    items: list[bytes] = field(default_factory=list)
-
-
-@dataclass(slots=True)
-class Batch:
-    """One export request. `rejected` items were unusable at the border (bad ids, over the item size limit);
-    they are not in `groups`, and `rejected_reason` says to the sender why."""
-
-    signal: Signal
-    groups: list[Group] = field(default_factory=list)
-    rejected: int = 0
-    rejected_reason: str = ""
-
-    def __len__(self) -> int:
-        return sum(len(group.items) for group in self.groups)
+__all__ = ["Batch", "Group", "Intake", "Refusal", "Signal"]
 
 
 @dataclass(frozen=True, slots=True)

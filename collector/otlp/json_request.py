@@ -1,0 +1,232 @@
+"""The outer levels of an OTLP/JSON request: items stay the bytes that were sent.
+
+OTLP/JSON is the proto3 JSON mapping but for ids, which are hex (opentelemetry.io, "JSON Protobuf Encoding").
+As that mapping asks of a reader, names are taken in lowerCamelCase and as in the .proto file, null means the
+default, and unknown names are passed over.
+"""
+
+from __future__ import annotations
+
+import re
+from binascii import unhexlify
+from collections.abc import Callable
+from typing import ClassVar
+
+import msgspec
+
+from collector.otlp.batch import Signal
+
+Parts = list[tuple[bytes, bytes, list[bytes]]]
+"""(resource, scope, items) as JSON text; b"" where the request leaves resource or scope out."""
+
+
+class UnreadableJson(ValueError):
+    """Not JSON, or not of the shape of an export request."""
+
+
+class _SpanScope(msgspec.Struct):
+    scope: msgspec.Raw = msgspec.Raw()
+    items: list[msgspec.Raw] | None = msgspec.field(default=None, name="spans")
+    items_2: ClassVar[None] = None
+
+
+class _LogScope(msgspec.Struct):
+    scope: msgspec.Raw = msgspec.Raw()
+    items: list[msgspec.Raw] | None = msgspec.field(default=None, name="logRecords")
+    items_2: list[msgspec.Raw] | None = msgspec.field(default=None, name="log_records")
+
+
+class _SpanResource(msgspec.Struct):
+    resource: msgspec.Raw = msgspec.Raw()
+    parts: list[_SpanScope] | None = msgspec.field(default=None, name="scopeSpans")
+    parts_2: list[_SpanScope] | None = msgspec.field(default=None, name="scope_spans")
+
+
+class _LogResource(msgspec.Struct):
+    resource: msgspec.Raw = msgspec.Raw()
+    parts: list[_LogScope] | None = msgspec.field(default=None, name="scopeLogs")
+    parts_2: list[_LogScope] | None = msgspec.field(default=None, name="scope_logs")
+
+
+class _SpanResourceParts(msgspec.Struct):
+    resource: msgspec.Raw = msgspec.Raw()
+    parts: list[msgspec.Raw] | None = msgspec.field(default=None, name="scopeSpans")
+    parts_2: list[msgspec.Raw] | None = msgspec.field(default=None, name="scope_spans")
+
+
+class _LogResourceParts(msgspec.Struct):
+    resource: msgspec.Raw = msgspec.Raw()
+    parts: list[msgspec.Raw] | None = msgspec.field(default=None, name="scopeLogs")
+    parts_2: list[msgspec.Raw] | None = msgspec.field(default=None, name="scope_logs")
+
+
+class _SpanRequest(msgspec.Struct):
+    parts: list[_SpanResource] | None = msgspec.field(default=None, name="resourceSpans")
+    parts_2: list[_SpanResource] | None = msgspec.field(default=None, name="resource_spans")
+
+
+class _LogRequest(msgspec.Struct):
+    parts: list[_LogResource] | None = msgspec.field(default=None, name="resourceLogs")
+    parts_2: list[_LogResource] | None = msgspec.field(default=None, name="resource_logs")
+
+
+class _SpanRequestParts(msgspec.Struct):
+    parts: list[msgspec.Raw] | None = msgspec.field(default=None, name="resourceSpans")
+    parts_2: list[msgspec.Raw] | None = msgspec.field(default=None, name="resource_spans")
+
+
+class _LogRequestParts(msgspec.Struct):
+    parts: list[msgspec.Raw] | None = msgspec.field(default=None, name="resourceLogs")
+    parts_2: list[msgspec.Raw] | None = msgspec.field(default=None, name="resource_logs")
+
+
+_SPAN_REQUEST = msgspec.json.Decoder(_SpanRequest)
+_LOG_REQUEST = msgspec.json.Decoder(_LogRequest)
+
+
+def split_json(body: bytes, signal: Signal, reject: Callable[[str], None]) -> Parts:
+    """Split a request. What cannot be read below the outermost level is told to `reject`, one call each.
+
+    Raises `UnreadableJson`.
+    """
+    body = body.removeprefix(b"\xef\xbb\xbf")
+    decoder = _SPAN_REQUEST if signal is Signal.TRACES else _LOG_REQUEST
+    try:
+        try:
+            request = decoder.decode(body)
+        except msgspec.ValidationError:
+            return _by_parts(body, signal, reject)
+        except msgspec.DecodeError:
+            mended = mend_surrogates(body)
+            if mended is body:
+                raise
+            return split_json(mended, signal, reject)
+    except RecursionError as error:
+        raise UnreadableJson("it is nested too deeply") from error
+    except msgspec.DecodeError as error:
+        raise UnreadableJson(str(error)) from error
+    parts: Parts = []
+    for of_resource in (*(request.parts or ()), *(request.parts_2 or ())):
+        resource = _text(of_resource.resource)
+        for of_scope in (*(of_resource.parts or ()), *(of_resource.parts_2 or ())):
+            parts.append(_scope_part(resource, of_scope))
+    return parts
+
+
+def _by_parts(body: bytes, signal: Signal, reject: Callable[[str], None]) -> Parts:
+    """The slow way, level by level, for a body of which some part has the wrong shape."""
+    traces = signal is Signal.TRACES
+    request = msgspec.json.decode(body, type=_SpanRequestParts if traces else _LogRequestParts)
+    parts: Parts = []
+    for part in (*(request.parts or ()), *(request.parts_2 or ())):
+        try:
+            of_resource = msgspec.json.decode(part, type=_SpanResourceParts if traces else _LogResourceParts)
+        except msgspec.DecodeError:
+            reject("unreadable group of one resource")
+            continue
+        resource = _text(of_resource.resource)
+        for scope_part in (*(of_resource.parts or ()), *(of_resource.parts_2 or ())):
+            try:
+                of_scope: _SpanScope | _LogScope = msgspec.json.decode(
+                    scope_part, type=_SpanScope if traces else _LogScope
+                )
+            except msgspec.DecodeError:
+                reject("unreadable group of one scope")
+                continue
+            parts.append(_scope_part(resource, of_scope))
+    return parts
+
+
+def _scope_part(resource: bytes, of_scope: _SpanScope | _LogScope) -> tuple[bytes, bytes, list[bytes]]:
+    # A Raw is a view that keeps the whole body alive; bytes() cuts it loose.
+    return resource, _text(of_scope.scope), list(map(bytes, (*(of_scope.items or ()), *(of_scope.items_2 or ()))))
+
+
+def _text(raw: msgspec.Raw) -> bytes:
+    text = bytes(raw)
+    return b"" if text == b"null" else text
+
+
+class _Ids(msgspec.Struct):
+    trace: str | None = msgspec.field(default=None, name="traceId")
+    trace_2: str | None = msgspec.field(default=None, name="trace_id")
+    span: str | None = msgspec.field(default=None, name="spanId")
+    span_2: str | None = msgspec.field(default=None, name="span_id")
+
+
+_IDS = msgspec.json.Decoder(_Ids)
+_IDS_AT_FIXED_PLACE = re.compile(
+    rb'\{\s*"traceId"\s*:\s*"([0-9a-fA-F]{32})"\s*,\s*"spanId"\s*:\s*"([0-9a-fA-F]{16})"\s*[,}]'
+).match
+_BASE64 = re.compile(r"[A-Za-z0-9+/_-]+={0,2}").fullmatch
+_NO_TRACE = bytes(16)
+_NO_SPAN = bytes(8)
+
+
+class JsonIds:
+    """Reads the ids of one span or log record from its JSON text."""
+
+    __slots__ = ("_logs", "_what")
+
+    def __init__(self, signal: Signal) -> None:
+        self._logs = signal is Signal.LOGS
+        self._what = "log record" if self._logs else "span"
+
+    def read(self, item: bytes) -> tuple[bytes, bytes] | str:
+        """(trace id, span id) as bytes, or why the item is to be rejected, in words fit for the sender."""
+        match = _IDS_AT_FIXED_PLACE(item)
+        if match is not None:
+            trace_id, span_id = unhexlify(match[1]), unhexlify(match[2])
+            if trace_id != _NO_TRACE and span_id != _NO_SPAN:
+                return trace_id, span_id
+        try:
+            ids = _IDS.decode(item)
+        except (msgspec.DecodeError, RecursionError):
+            return f"unreadable {self._what}"
+        trace = _hex_id(ids.trace or ids.trace_2 or "", 16)
+        span = _hex_id(ids.span or ids.span_2 or "", 8)
+        if "base64" in (trace, span):
+            return (
+                f"{self._what} whose ids look like base64: OTLP/JSON has hex ids "
+                "(32 and 16 digits); use an OTLP/JSON encoder instead of protobuf's own JSON mapping"
+            )
+        if self._logs:
+            if isinstance(trace, str) or isinstance(span, str):
+                return "log record whose traceId is not 32, or spanId not 16 hex digits"
+            return trace, span
+        if isinstance(trace, str) or not trace:
+            return "span whose traceId is missing, all zero or not 32 hex digits"
+        if isinstance(span, str) or not span:
+            return "span whose spanId is missing, all zero or not 16 hex digits"
+        return trace, span
+
+
+def _hex_id(text: str, size: int) -> bytes | str:
+    """The id; b"" where absent or all zero; "base64" or "bad" where it is no hex of that size."""
+    if not text:
+        return b""
+    if len(text) == 2 * size:
+        try:
+            value = unhexlify(text)
+        except ValueError:
+            return "bad"
+        return value if any(value) else b""
+    unpadded = -(-size * 4 // 3)
+    padded = -(-size // 3) * 4
+    return "base64" if len(text) in (unpadded, padded) and _BASE64(text) else "bad"
+
+
+_ESCAPES = re.compile(
+    rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)", re.DOTALL
+)
+
+
+def mend_surrogates(text: bytes) -> bytes:
+    """`text` with escaped halves of surrogate pairs replaced by U+FFFD; the same object where there are none.
+
+    JavaScript cuts strings in the middle of a pair (attribute length limits do so), and then writes such a half.
+    """
+    if b"\\ud" not in text and b"\\uD" not in text:
+        return text
+    mended, changed = _ESCAPES.subn(lambda match: b"\\ufffd" if match[1] else match[0], text)
+    return mended if changed and mended != text else text

@@ -1,0 +1,240 @@
+"""The body of an export request to a `Batch`: split into items, ids read, nothing else decoded.
+
+What is unusable costs itself only: a span with a bad id, an item over the size limit, a ScopeSpans that cannot
+be read are counted in `Batch.rejected`, and the rest is kept. A body whose outermost level cannot be read is
+`UnreadableRequest`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from struct import Struct
+from struct import error as StructError
+
+from google.protobuf.message import DecodeError
+
+from collector.otlp import schema
+from collector.otlp.batch import Batch, Group, Signal
+from collector.otlp.json_request import JsonIds, UnreadableJson, split_json
+from collector.otlp.model import Encoding
+
+_NO_TRACE = bytes(16)
+_NO_SPAN = bytes(8)
+# Where every known exporter puts the ids: tag 0x0A, length 16, trace id; tag 0x12, length 8, span id.
+_FIXED_PLACE = Struct("<H16sH8s").unpack_from
+_TRACE_ID_TAG = {0x100A}
+_SPAN_ID_TAG = {0x0812}
+
+DEFAULT_MAX_ITEM_BYTES = 4 * 1024 * 1024
+
+
+class UnreadableRequest(ValueError):
+    """A request body that is not what its content type and path say. The message is fit for the sender."""
+
+
+class Interner:
+    """Gives equal resource and scope bytes one identity over requests, so that a thousand open traces of one
+    process hold one copy. Bounded by `max_bytes` of content; emptied when full (identity is an economy, not a
+    meaning)."""
+
+    __slots__ = ("_known", "_room", "max_bytes")
+
+    def __init__(self, max_bytes: int = 1024 * 1024) -> None:
+        self.max_bytes = max_bytes
+        self._room = max_bytes
+        self._known: dict[bytes, bytes] = {}
+
+    def __call__(self, value: bytes) -> bytes:
+        known = self._known.get(value)
+        if known is not None:
+            return known
+        if len(value) > self._room:
+            if len(value) > self.max_bytes:
+                return value
+            self._known.clear()
+            self._room = self.max_bytes
+        self._room -= len(value)
+        self._known[value] = value
+        return value
+
+
+class _Rejections:
+    __slots__ = ("count", "reasons")
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.reasons: dict[str, int] = {}
+
+    def add(self, reason: str) -> None:
+        self.count += 1
+        self.reasons[reason] = self.reasons.get(reason, 0) + 1
+
+    def text(self) -> str:
+        return "; ".join(f"{count} x {reason}" for reason, count in self.reasons.items())
+
+
+class RequestReader:
+    """Reads request bodies. `max_item_bytes` is the size over which one span or log record is rejected."""
+
+    def __init__(
+        self, *, max_item_bytes: int = DEFAULT_MAX_ITEM_BYTES, intern: Interner | None = None
+    ) -> None:
+        self._max_item_bytes = max_item_bytes
+        self._intern = intern if intern is not None else Interner()
+
+    def read(self, body: bytes, signal: Signal, encoding: Encoding) -> Batch:
+        """Raises `UnreadableRequest`."""
+        rejections = _Rejections()
+        split = self._proto if encoding is Encoding.PROTO else self._json
+        groups = split(body, signal, rejections)
+        return Batch(signal, groups, rejections.count, rejections.text())
+
+    # --- protobuf
+
+    def _proto(self, body: bytes, signal: Signal, rejections: _Rejections) -> list[Group]:
+        groups: list[Group] = []
+        try:
+            for of_resource in schema.Request.FromString(body).groups:
+                resource = self._intern(b"".join(of_resource.resource))
+                for of_scope in of_resource.scopes:
+                    self._proto_scope(of_scope, resource, signal, groups, rejections)
+        except DecodeError:
+            groups.clear()
+            self._proto_by_parts(body, signal, groups, rejections)
+        return groups
+
+    def _proto_by_parts(
+        self, body: bytes, signal: Signal, groups: list[Group], rejections: _Rejections
+    ) -> None:
+        """The slow way, level by level, for a body that is broken somewhere."""
+        try:
+            of_resources = list(schema.RequestParts.FromString(body).parts)
+        except DecodeError as error:
+            raise UnreadableRequest(
+                f"the body of {len(body)} bytes is not a protobuf {_request_name(signal)}; "
+                "check that it is complete and that Content-Type names its encoding"
+            ) from error
+        for part in of_resources:
+            try:
+                of_resource = schema.ResourceParts.FromString(part)
+            except DecodeError:
+                rejections.add("unreadable group of one resource")
+                continue
+            resource = self._intern(b"".join(of_resource.resource))
+            for scope_part in of_resource.parts:
+                try:
+                    of_scope = schema.ScopeItems.FromString(scope_part)
+                except DecodeError:
+                    rejections.add("unreadable group of one scope")
+                    continue
+                self._proto_scope(of_scope, resource, signal, groups, rejections)
+
+    def _proto_scope(
+        self, of_scope: object, resource: bytes, signal: Signal, groups: list[Group], rejections: _Rejections
+    ) -> None:
+        scope = self._intern(b"".join(of_scope.scope))  # type: ignore[attr-defined]  # built at start
+        items: list[bytes] = list(of_scope.items)  # type: ignore[attr-defined]  # built at start
+        if not items:
+            return
+        group = Group(resource, scope, Encoding.PROTO)
+        if max(map(len, items)) > self._max_item_bytes:
+            items = self._without_oversize(items, rejections)
+        if signal is Signal.LOGS:
+            self._proto_log_ids(items, group, rejections)
+        elif not _ids_at_fixed_place(items, group):
+            self._proto_span_ids(items, group, rejections)
+        if group.items:
+            groups.append(group)
+
+    def _proto_span_ids(self, items: Iterable[bytes], group: Group, rejections: _Rejections) -> None:
+        for item in items:
+            try:
+                ids = schema.SpanIds.FromString(item)
+            except DecodeError:
+                rejections.add("unreadable span")
+                continue
+            trace_id, span_id = ids.trace_id, ids.span_id
+            if len(trace_id) != 16 or trace_id == _NO_TRACE:
+                rejections.add("span whose trace id is missing, all zero or not 16 bytes long")
+            elif len(span_id) != 8 or span_id == _NO_SPAN:
+                rejections.add("span whose span id is missing, all zero or not 8 bytes long")
+            else:
+                group.trace_ids.append(trace_id)
+                group.span_ids.append(span_id)
+                group.items.append(item)
+
+    def _proto_log_ids(self, items: Iterable[bytes], group: Group, rejections: _Rejections) -> None:
+        parse = schema.LogIds.FromString
+        for item in items:
+            try:
+                ids = parse(item)
+            except DecodeError:
+                rejections.add("unreadable log record")
+                continue
+            trace_id, span_id = ids.trace_id, ids.span_id
+            # The specification lets a record be in no trace: invalid ids mean that, and are no error.
+            group.trace_ids.append(trace_id if len(trace_id) == 16 and trace_id != _NO_TRACE else b"")
+            group.span_ids.append(span_id if len(span_id) == 8 and span_id != _NO_SPAN else b"")
+            group.items.append(item)
+
+    # --- JSON
+
+    def _json(self, body: bytes, signal: Signal, rejections: _Rejections) -> list[Group]:
+        groups: list[Group] = []
+        try:
+            parts = split_json(body, signal, rejections.add)
+        except UnreadableJson as error:
+            raise UnreadableRequest(
+                f"the body of {len(body)} bytes is not an OTLP/JSON {_request_name(signal)}: {error}"
+            ) from error
+        ids = JsonIds(signal)
+        for resource, scope, items in parts:
+            group = Group(self._intern(resource), self._intern(scope), Encoding.JSON)
+            for item in self._without_oversize(items, rejections):
+                found = ids.read(item)
+                if isinstance(found, str):
+                    rejections.add(found)
+                    continue
+                group.trace_ids.append(found[0])
+                group.span_ids.append(found[1])
+                group.items.append(item)
+            if group.items:
+                groups.append(group)
+        return groups
+
+    def _without_oversize(self, items: Iterable[bytes], rejections: _Rejections) -> list[bytes]:
+        kept = []
+        for item in items:
+            if len(item) > self._max_item_bytes:
+                rejections.add(f"item over the limit of {self._max_item_bytes} bytes for one span or log record")
+            else:
+                kept.append(item)
+        return kept
+
+
+def decode_request(body: bytes, signal: Signal, encoding: Encoding = Encoding.PROTO) -> Batch:
+    """One body with default limits. Raises `UnreadableRequest`."""
+    return RequestReader().read(body, signal, encoding)
+
+
+def _ids_at_fixed_place(items: list[bytes], group: Group) -> bool:
+    """Fill `group` when every span has good ids where every known exporter puts them; False changes nothing."""
+    try:
+        trace_tags, trace_ids, span_tags, span_ids = zip(*map(_FIXED_PLACE, items), strict=True)
+    except (StructError, ValueError):  # an item shorter than its ids; no item at all
+        return False
+    if (
+        set(trace_tags) != _TRACE_ID_TAG
+        or set(span_tags) != _SPAN_ID_TAG
+        or _NO_TRACE in trace_ids
+        or _NO_SPAN in span_ids
+    ):
+        return False
+    group.trace_ids = list(trace_ids)
+    group.span_ids = list(span_ids)
+    group.items = items
+    return True
+
+
+def _request_name(signal: Signal) -> str:
+    return "ExportTraceServiceRequest" if signal is Signal.TRACES else "ExportLogsServiceRequest"
