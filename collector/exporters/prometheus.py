@@ -116,7 +116,7 @@ def negotiate(accept: str) -> Format:
 
 
 def _quality(header: str, names: tuple[str, ...]) -> float:
-    """Highest q-value that a header gives to one of the names (RFC 9110, section 12.4.2); 0 where it names none."""
+    """Highest q-value that a header gives to one of the names (RFC 9110, 12.4.2); 0 where it names none."""
     best = 0.0
     for item in header.split(","):
         name, *parameters = (part.strip().lower() for part in item.split(";"))

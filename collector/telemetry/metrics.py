@@ -305,6 +305,175 @@ JUDGED_SCORE = _metric(
 )
 
 
+EVENTS_EXPORTED = _metric(
+    MetricSpec(
+        "groundwatch_evaluation_events_total",
+        Type.COUNTER,
+        "Evaluation events (one per result) by what became of them: sent, refused or lost by the endpoint, dropped "
+        "because the queue was full or the time for the last flush was over.",
+        {"outcome": ("sent", "failed", "dropped_queue_full", "dropped_shutdown")},
+        group="exporters",
+    )
+)
+EVENTS_WAITING = _metric(
+    MetricSpec(
+        "groundwatch_evaluation_events_waiting",
+        Type.GAUGE,
+        "Evaluation events that wait to be sent.",
+        group="exporters",
+    )
+)
+# --- judging ---------------------------------------------------------------------------------------------
+JUDGING_QUEUED = _metric(
+    MetricSpec(
+        "groundwatch_judging_queued_total",
+        Type.COUNTER,
+        "Interactions queued for judging, per metric; queued = scored + not_applicable + failed + waiting.",
+        {"metric": None},
+        group="judging",
+    )
+)
+JUDGING_RESULTS = _metric(
+    MetricSpec(
+        "groundwatch_judging_results_total",
+        Type.COUNTER,
+        "Judged interactions per metric, by outcome; the reason says why there is no score ('none' for scored).",
+        {"metric": None, "outcome": OUTCOMES, "reason": None},
+        group="judging",
+    )
+)
+JUDGING_WAITING = _metric(
+    MetricSpec(
+        "groundwatch_judging_waiting",
+        Type.GAUGE,
+        "Interactions queued or being judged now, per metric.",
+        {"metric": None},
+        group="judging",
+    )
+)
+JUDGING_QUEUE_JOBS = _metric(
+    MetricSpec("groundwatch_judging_queue_jobs", Type.GAUGE, "Jobs in the judge queue.", group="judging")
+)
+JUDGING_QUEUE_BYTES = _metric(
+    MetricSpec(
+        "groundwatch_judging_queue_bytes",
+        Type.GAUGE,
+        "Memory that queued jobs are estimated to take.",
+        group="judging",
+    )
+)
+JUDGING_RUNNING = _metric(
+    MetricSpec("groundwatch_judging_running_jobs", Type.GAUGE, "Jobs being judged now.", group="judging")
+)
+JUDGING_OLDEST_JOB = _metric(
+    MetricSpec(
+        "groundwatch_judging_oldest_job_age_seconds",
+        Type.GAUGE,
+        "Age of the oldest job that waits; 0 when none does.",
+        group="judging",
+    )
+)
+JUDGING_OLDEST_SLOT = _metric(
+    MetricSpec(
+        "groundwatch_judging_oldest_slot_age_seconds",
+        Type.GAUGE,
+        "Time that the longest running job has held its slot; 0 when none runs.",
+        group="judging",
+    )
+)
+JUDGING_KEEP_PROBABILITY = _metric(
+    MetricSpec(
+        "groundwatch_judging_keep_probability",
+        Type.GAUGE,
+        "Share of chosen interactions that the queue lets in now; below 1 when judging is behind.",
+        group="judging",
+    )
+)
+JUDGING_ABANDONED = _metric(
+    MetricSpec(
+        "groundwatch_judging_abandoned_slots_total",
+        Type.COUNTER,
+        "Slots given up because their job did not end after it was cancelled.",
+        group="judging",
+    )
+)
+JUDGING_RETRIED = _metric(
+    MetricSpec(
+        "groundwatch_judging_retried_jobs_total",
+        Type.COUNTER,
+        "Jobs put back because the judge was down; they wait until max_age.",
+        group="judging",
+    )
+)
+JUDGING_WAIT = _metric(
+    MetricSpec(
+        "groundwatch_judging_wait_seconds",
+        Type.HISTOGRAM,
+        "Time that a job waited before judging began.",
+        buckets=(0.1, 0.5, 1, 5, 15, 60, 180, 420, 900),
+        group="judging",
+    )
+)
+JUDGING_TIME = _metric(
+    MetricSpec(
+        "groundwatch_judging_duration_seconds",
+        Type.HISTOGRAM,
+        "Time that judging one interaction took, all calls together.",
+        buckets=(0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120),
+        group="judging",
+    )
+)
+# --- the process -----------------------------------------------------------------------------------------
+BUILD_INFO = _metric(
+    MetricSpec(
+        "groundwatch_build_info",
+        Type.GAUGE,
+        "1, with the version of groundwatch and of Python.",
+        {"version": None, "python": None},
+        group="process",
+    )
+)
+UNCLEAN_SHUTDOWN = _metric(
+    MetricSpec(
+        "groundwatch_unclean_shutdown",
+        Type.GAUGE,
+        "1 when the process before this one ended without draining (its open traces and queued jobs were lost).",
+        group="process",
+    )
+)
+PROCESS_MEMORY = _metric(
+    MetricSpec(
+        "groundwatch_resident_memory_bytes", Type.GAUGE, "Resident memory of this process.", group="process"
+    )
+)
+LOOP_LAG = _metric(
+    MetricSpec(
+        "groundwatch_event_loop_lag_seconds",
+        Type.HISTOGRAM,
+        "How much later than asked the event loop woke up, sampled four times a second.",
+        buckets=(0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5),
+        group="process",
+    )
+)
+LOOP_LAG_MAX = _metric(
+    MetricSpec(
+        "groundwatch_event_loop_lag_max_seconds",
+        Type.GAUGE,
+        "Longest event-loop lag of the last minute.",
+        group="process",
+    )
+)
+LOG_LINES = _metric(
+    MetricSpec(
+        "groundwatch_log_lines_total",
+        Type.COUNTER,
+        "Events logged by level; a suppressed one repeats a line that was written shortly before.",
+        {"level": ("debug", "info", "warning", "error"), "written": ("yes", "suppressed")},
+        group="process",
+    )
+)
+
+
 def table() -> tuple[MetricSpec, ...]:
     """Every metric, in the order of declaration."""
     return tuple(_TABLE)
