@@ -309,8 +309,8 @@ EVENTS_EXPORTED = _metric(
     MetricSpec(
         "groundwatch_evaluation_events_total",
         Type.COUNTER,
-        "Evaluation events (one per result) by what became of them: sent, refused or lost by the endpoint, dropped "
-        "because the queue was full or the time for the last flush was over.",
+        "Evaluation events (one per result) by what became of them: sent, failed at the endpoint, dropped because "
+        " the queue was full or the time for the last flush was over.",
         {"outcome": ("sent", "failed", "dropped_queue_full", "dropped_shutdown")},
         group="exporters",
     )
