@@ -76,9 +76,7 @@ class _Rejections:
 class RequestReader:
     """Reads request bodies. `max_item_bytes` is the size over which one span or log record is rejected."""
 
-    def __init__(
-        self, *, max_item_bytes: int = DEFAULT_MAX_ITEM_BYTES, intern: Interner | None = None
-    ) -> None:
+    def __init__(self, *, max_item_bytes: int = DEFAULT_MAX_ITEM_BYTES, intern: Interner | None = None) -> None:
         self._max_item_bytes = max_item_bytes
         self._intern = intern if intern is not None else Interner()
 
@@ -103,9 +101,7 @@ class RequestReader:
             self._proto_by_parts(body, signal, groups, rejections)
         return groups
 
-    def _proto_by_parts(
-        self, body: bytes, signal: Signal, groups: list[Group], rejections: _Rejections
-    ) -> None:
+    def _proto_by_parts(self, body: bytes, signal: Signal, groups: list[Group], rejections: _Rejections) -> None:
         """The slow way, level by level, for a body that is broken somewhere."""
         try:
             of_resources = list(schema.RequestParts.FromString(body).parts)
