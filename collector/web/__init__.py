@@ -1,0 +1,1 @@
+"""The one HTTP port: status page, JSON API, health and metrics, with OTLP/HTTP mounted beside them."""

@@ -1,0 +1,57 @@
+"""`groundwatch`: the command line. Thin: each command lives in `collector.commands` and is imported when called."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+from collections.abc import Sequence
+
+from collector import __version__
+
+COMMANDS = {
+    "run": "receive traces, score them, serve metrics and a status page",
+    "demo": "watch a small RAG application lose its faithfulness, in 90 seconds, with no key and no broker",
+    "check": "validate the configuration, reach its endpoints, count its series",
+    "score": "score records from a file",
+    "inspect": "show which interactions are found in recorded telemetry, and how",
+    "why": "say what became of a trace",
+    "config": "print the configuration's schema, an example, or what is in force",
+    "calibrate": "refit the local scorers' coefficients on labelled records",
+}
+"""Every command with its line of help; `collector.commands.<name>` is its module."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command. Exit codes: 0 done, 1 it did not work, 2 wrong usage or configuration, 130 interrupted."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    parser = argparse.ArgumentParser(
+        prog="groundwatch",
+        description="Watch the quality of RAG applications in production: screen every answer locally, judge a "
+        "weighted sample with an LLM, and report numbers with honest error bars.",
+        epilog="Start with `groundwatch demo`, then `groundwatch run`. `groundwatch COMMAND --help` says more.",
+    )
+    parser.add_argument("--version", action="version", version=f"groundwatch {__version__}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    # Only the command that is called is imported: `--help` of one must not pay for the packages of another.
+    chosen = next((argument for argument in arguments if not argument.startswith("-")), None)
+    for name, line in COMMANDS.items():
+        sub = commands.add_parser(name, help=line, description=line[0].upper() + line[1:] + ".")
+        if name == chosen:
+            module = importlib.import_module(f"collector.commands.{name}")
+            module.add_arguments(sub)
+            sub.set_defaults(run=module.run)
+    args = parser.parse_args(arguments)
+    try:
+        code: int = args.run(args)
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        # The reader of our output went away (`| head`): its right, and no error of ours.
+        sys.stderr.close()
+        return 0
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

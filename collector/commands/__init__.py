@@ -1,0 +1,1 @@
+"""The commands of `groundwatch`, one file each: `add_arguments(parser)` and `run(args) -> exit code`."""

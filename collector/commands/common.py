@@ -1,0 +1,31 @@
+"""What several commands share: finding and reading the configuration."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from pathlib import Path
+
+from collector.config import Config
+from collector.configfile import load
+
+
+def add_config_argument(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "-c",
+        "--config",
+        type=Path,
+        metavar="FILE",
+        help="groundwatch.yaml; also taken from GROUNDWATCH_CONFIG; without one every default holds",
+    )
+
+
+def read_config(args: argparse.Namespace) -> Config:
+    """The configuration named by `-c` or GROUNDWATCH_CONFIG, with the environment laid over it.
+
+    Raises ConfigError with every problem at once.
+    """
+    path: Path | None = args.config
+    if path is None and os.environ.get("GROUNDWATCH_CONFIG"):
+        path = Path(os.environ["GROUNDWATCH_CONFIG"])
+    return load(Config, path, os.environ)

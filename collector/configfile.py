@@ -1,0 +1,225 @@
+"""From a YAML file and the environment to one validated model, with errors that say where, what and how to mend.
+
+Knows nothing of what is configured: `load` takes the root model. All problems are reported at once.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar, get_args
+
+import yaml
+from pydantic import BaseModel, ValidationError
+from pydantic.fields import FieldInfo
+
+PREFIX = "GROUNDWATCH_"
+M = TypeVar("M", bound=BaseModel)
+Location = tuple[str | int, ...]
+
+
+class ConfigError(Exception):
+    """The configuration can not be used. `problems` holds one sentence each: place, value, cure."""
+
+    def __init__(self, problems: list[str]) -> None:
+        super().__init__("\n".join(problems))
+        self.problems = problems
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """The merged values, and where each came from (file and line, or the variable's name)."""
+
+    values: dict[str, Any]
+    places: dict[Location, str]
+
+    def place(self, location: Location) -> str:
+        """The most precise known place of `location`: its own, else that of the nearest part around it."""
+        for length in range(len(location), 0, -1):
+            found = self.places.get(location[:length])
+            if found:
+                return found
+        return ""
+
+
+def load(model: type[M], path: Path | None, environment: Mapping[str, str]) -> M:
+    """Read `path` (optional), lay `GROUNDWATCH_*` variables over it, and validate whole.
+
+    Raises ConfigError with every problem. A variable `GROUNDWATCH_SECTION_FIELD` sets `section.field`; deeper
+    fields are separated by two underscores (`GROUNDWATCH_RECEIVERS_HTTP__PORT`). Values are read as YAML.
+    """
+    problems: list[str] = []
+    source = _Source({}, {})
+    if path is not None:
+        _read_file(path, source, problems)
+    _read_environment(model, environment, source, problems)
+    if problems:
+        raise ConfigError(problems)
+    try:
+        return model.model_validate(source.values)
+    except ValidationError as error:
+        raise ConfigError([_explain(model, source, dict(item)) for item in error.errors()]) from None
+
+
+def _read_file(path: Path, source: _Source, problems: list[str]) -> None:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        problems.append(f"{path}: can not be read ({error}): check the path given with -c or GROUNDWATCH_CONFIG")
+        return
+    try:
+        node = yaml.compose(text, Loader=yaml.SafeLoader)
+        values = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        line = f":{mark.line + 1}" if mark else ""
+        problems.append(f"{path}{line}: is not valid YAML: {getattr(error, 'problem', None) or error}")
+        return
+    if values is None:
+        return
+    if not isinstance(values, dict):
+        problems.append(
+            f"{path}:1: must be a mapping of sections, is {values!r:.60}: see `groundwatch config --example`"
+        )
+        return
+    source.values.update(values)
+    for location, line_number in _lines(node, ()):
+        source.places[location] = f"{path}:{line_number}"
+
+
+def _lines(node: Any, at: Location) -> Iterator[tuple[Location, int]]:
+    if isinstance(node, yaml.MappingNode):
+        for key, value in node.value:
+            location = (*at, str(key.value))
+            yield location, key.start_mark.line + 1
+            yield from _lines(value, location)
+    elif isinstance(node, yaml.SequenceNode):
+        for index, value in enumerate(node.value):
+            yield (*at, index), value.start_mark.line + 1
+            yield from _lines(value, (*at, index))
+
+
+NOT_SETTINGS = ("CONFIG", "TEST_")
+"""Variables with our prefix that are not settings: the config file's path, and what our own tests use."""
+
+
+def _read_environment(
+    model: type[BaseModel], environment: Mapping[str, str], source: _Source, problems: list[str]
+) -> None:
+    for name in sorted(environment):
+        if not name.startswith(PREFIX) or name.removeprefix(PREFIX).startswith(NOT_SETTINGS):
+            continue
+        location = _location(model, name.removeprefix(PREFIX).lower())
+        if location is None:
+            problems.append(
+                f"{name}: no such setting; variables are {PREFIX}<SECTION>_<FIELD>, with sections "
+                f"{', '.join(sorted(model.model_fields))}"
+            )
+            continue
+        try:
+            value = yaml.safe_load(environment[name])
+        except yaml.YAMLError:
+            value = environment[name]
+        here = source.values
+        for key in location[:-1]:
+            below = here.get(key)
+            if not isinstance(below, dict):
+                below = {}
+                here[key] = below
+            here = below
+        here[location[-1]] = value
+        source.places[tuple(location)] = name
+
+
+def _location(model: type[BaseModel], name: str) -> list[str] | None:
+    """`judge_base_url` -> [judge, base_url]; None where no section fits."""
+    if name in model.model_fields:
+        return [name]
+    for section in sorted(model.model_fields, key=len, reverse=True):
+        if name.startswith(section + "_"):
+            return [section, *name.removeprefix(section + "_").split("__")]
+    return None
+
+
+def _explain(model: type[BaseModel], source: _Source, item: dict[str, Any]) -> str:
+    location: Location = tuple(item["loc"])
+    dotted = ".".join(str(part) for part in location) or "the configuration"
+    place = source.place(location)
+    where = f"{place}: {dotted}" if place else dotted
+    kind = item["type"]
+    if kind == "extra_forbidden":
+        known = sorted(_fields_at(model, location[:-1]))
+        near = difflib.get_close_matches(str(location[-1]), known, n=1, cutoff=0.6)
+        cure = f"did you mean {near[0]!r}?" if near else f"known here: {', '.join(known)}"
+        return f"{where}: there is no such setting; {cure}"
+    if kind == "missing":
+        return f"{where}: is required; add it (see `groundwatch config --example`)"
+    message = str(item["msg"]).removeprefix("Value error, ")
+    value = item.get("input")
+    shown = f" (is {value!r:.80})" if not isinstance(value, dict | BaseModel) else ""
+    return f"{where}: {message[0].lower()}{message[1:]}{shown}"
+
+
+def _fields_at(model: type[BaseModel], location: Location) -> set[str]:
+    here: type[BaseModel] | None = model
+    for part in location:
+        if here is None:
+            return set()
+        field = here.model_fields.get(str(part))
+        here = model_of(field) if field else here
+    return set(here.model_fields) if here else set()
+
+
+def model_of(field: FieldInfo) -> type[BaseModel] | None:
+    """The model that a field holds, alone or as `Model | None`; None for any other field."""
+    candidates = [field.annotation, *get_args(field.annotation)]
+    for candidate in candidates:
+        if isinstance(candidate, type) and issubclass(candidate, BaseModel):
+            return candidate
+    return None
+
+
+def example(model: type[BaseModel]) -> str:
+    """A commented YAML file with every setting at its default; settings without one are commented out."""
+    return "\n".join(_example(model, 0, None)) + "\n"
+
+
+def _example(model: type[BaseModel], depth: int, values: BaseModel | None) -> Iterator[str]:
+    pad = "  " * depth
+    for name, field in model.model_fields.items():
+        if field.description:
+            yield f"{pad}# {field.description}"
+        below = model_of(field)
+        default = getattr(values, name) if values is not None else field.get_default(call_default_factory=True)
+        if below is not None and (default is None or isinstance(default, BaseModel)):
+            if default is None:
+                yield f"{pad}# {name}:"
+                for line in _example(below, 0, None):
+                    yield f"{pad}#   {line}"
+            else:
+                yield f"{pad}{name}:"
+                yield from _example(below, depth + 1, default)
+        elif default is None or field.is_required():
+            yield f"{pad}# {name}:"
+        else:
+            dumped = yaml.safe_dump(
+                {name: _plain(default)}, allow_unicode=True, sort_keys=False, width=1000
+            ).rstrip()
+            yield from (pad + line for line in dumped.splitlines())
+        if depth == 0:
+            yield ""
+
+
+def _plain(value: Any) -> Any:
+    """What YAML can hold, from what a model holds."""
+    if isinstance(value, BaseModel):
+        return value.model_dump(mode="json")
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_plain(item) for item in (sorted(value) if isinstance(value, set | frozenset) else value)]
+    if isinstance(value, bool | int | float) or value is None:
+        return value
+    return str(value)

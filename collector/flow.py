@@ -1,0 +1,123 @@
+"""The way of one interaction from screening to its settlement. Wiring with counts, no scoring and no statistics."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from collector.records.decision import Decision, Fate
+from collector.records.found import Found, Mark
+from collector.records.settled import Screened, Settled
+from collector.telemetry import metrics
+from collector.telemetry.instruments import Telemetry
+from scorers.outcome import Failed, NotApplicable, Result, Score
+
+Segments = tuple[tuple[str, str], ...]
+Sink = Callable[[Settled], None]
+
+
+class Decides(Protocol):
+    def decide(self, found: Found, results: Sequence[Result], *, screening_probability: float) -> Decision: ...
+
+    def segments(self, found: Found) -> Segments: ...
+
+
+class Judges(Protocol):
+    def offer(self, screened: Screened, decision: Decision, segments: Segments) -> None: ...
+
+
+class Notes(Protocol):
+    def note(self, trace_id: str, stage: str, text: str, **facts: object) -> None: ...
+
+
+class Flow:
+    """Takes screened interactions, lets the sampler decide, and hands them to the judge or straight to settlement.
+
+    `judges` is None where no judge is configured: then nothing is queued and the decision is settled as sampled
+    out under the policy's own name. `sinks` get every settled interaction, in the order given; they must not
+    block. Lives on the event loop.
+    """
+
+    def __init__(
+        self,
+        *,
+        sampler: Decides,
+        announce: Callable[[Segments], None],
+        sinks: Sequence[Sink],
+        notes: Notes,
+        telemetry: Telemetry,
+    ) -> None:
+        self._sampler = sampler
+        self._announce = announce
+        self._sinks = tuple(sinks)
+        self._notes = notes
+        self._telemetry = telemetry
+        self._found = telemetry.counter(metrics.INTERACTIONS_FOUND)
+        self.judges: Judges | None = None
+
+    def screened(self, screened: Screened) -> None:
+        """Downstream of screening."""
+        found = screened.found
+        self._found.inc()
+        for mark in found.marks:
+            self._telemetry.inc(metrics.INTERACTION_MARKS, mark=mark)
+        self._note(found, "extraction", "interaction found", **_facts(found))
+        decision = self._sampler.decide(found, screened.results, screening_probability=screened.probability)
+        segments = self._sampler.segments(found)
+        if decision.fate is not Fate.FILTERED:
+            self._announce(segments)
+        self._note(
+            found,
+            "sampling",
+            str(decision.fate),
+            policy=decision.policy,
+            probability=round(decision.probability, 6),
+        )
+        if decision.fate is Fate.QUEUED and self.judges is not None:
+            self.judges.offer(screened, decision, segments)
+            return
+        self.settled(
+            Settled(
+                found=found,
+                decision=decision,
+                local=screened.results,
+                judged=(),
+                segments=segments,
+                screening_probability=screened.probability,
+            )
+        )
+
+    def settled(self, settled: Settled) -> None:
+        """Downstream of judging, and of every interaction that is not judged."""
+        if settled.decision.fate is not Fate.FILTERED:
+            for result in (*settled.local, *settled.judged):
+                self._note(settled.found, "scoring", f"{result.scorer} ({result.kind})", **_outcome(result))
+        for sink in self._sinks:
+            sink(settled)
+
+    def _note(self, found: Found, stage: str, text: str, **facts: object) -> None:
+        for trace_id in found.trace_ids[:1]:
+            self._notes.note(trace_id, stage, text, interaction=found.interaction.id, **facts)
+
+
+def _facts(found: Found) -> dict[str, object]:
+    contexts = found.interaction.contexts
+    return {
+        "convention": found.convention,
+        "service": found.service,
+        "contexts": len(contexts) if contexts is not None else "unknown",
+        "question": "found" if found.interaction.question else "absent",
+        "response": "found" if found.interaction.response else "absent",
+        "marks": ",".join(sorted(found.marks)) or "none",
+        "rag": Mark.NOT_RAG not in found.marks,
+    }
+
+
+def _outcome(result: Result) -> dict[str, object]:
+    match result.outcome:
+        case Score(value=value):
+            return {"score": round(value, 4)}
+        case NotApplicable(reason=reason):
+            return {"not_applicable": str(reason)}
+        case Failed(reason=failed):
+            return {"failed": str(failed)}

@@ -1,0 +1,130 @@
+"""The routes of the one HTTP port."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from jinja2 import Environment, FileSystemLoader, select_autoescape
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from collector.web.access import Guard, Token
+from collector.web.health import Health
+from collector.web.options import Options
+from collector.web.status import Status
+
+HERE = Path(__file__).parent
+Explain = Callable[[str], list[dict[str, object]]]
+Render = Callable[[str, str], Awaitable[tuple[bytes, dict[str, str]]]]
+"""(Accept, Accept-Encoding) to the body of /metrics with its headers."""
+
+_SECURITY = {
+    b"content-security-policy": b"default-src 'none'; style-src 'self'; img-src 'self' data:; base-uri 'none'; "
+    b"form-action 'self'; frame-ancestors 'none'",
+    b"x-content-type-options": b"nosniff",
+    b"referrer-policy": b"no-referrer",
+    b"cache-control": b"no-store",
+}
+
+
+class _SecurityHeaders:
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def sending(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                present = {name.lower() for name, _ in message["headers"]}
+                message["headers"] = [
+                    *message["headers"],
+                    *((name, value) for name, value in _SECURITY.items() if name not in present),
+                ]
+            await send(message)
+
+        await self._app(scope, receive, sending)
+
+
+def build(
+    *,
+    options: Options,
+    health: Health,
+    status: Callable[[], Status],
+    explain: Explain,
+    render_metrics: Render,
+    otlp: ASGIApp,
+    token: Token,
+    loopback: bool,
+) -> ASGIApp:
+    """One ASGI application. `/v1/*` goes to `otlp` before anything else looks at it: that path is the hot one."""
+    templates = Environment(
+        loader=FileSystemLoader(HERE / "templates"), autoescape=select_autoescape(default=True), trim_blocks=True
+    )
+
+    async def page(request: Request) -> Response:
+        refresh = 0 if request.query_params.get("refresh") == "off" else options.refresh_seconds
+        html = templates.get_template("status.html").render(status=status(), refresh=refresh)
+        return HTMLResponse(html)
+
+    async def trace_page(request: Request) -> Response:
+        trace_id = request.path_params["trace_id"]
+        notes = explain(trace_id)
+        html = templates.get_template("why.html").render(trace_id=trace_id, notes=notes)
+        return HTMLResponse(html, status_code=200 if notes else 404)
+
+    async def api_status(request: Request) -> Response:
+        return JSONResponse(status().as_json())
+
+    async def api_why(request: Request) -> Response:
+        trace_id = request.path_params["trace_id"]
+        notes = explain(trace_id)
+        body = {"trace_id": trace_id, "decisions": notes}
+        return JSONResponse(body, status_code=200 if notes else 404)
+
+    async def metrics(request: Request) -> Response:
+        headers = request.headers
+        body, response_headers = await render_metrics(
+            headers.get("accept", ""), headers.get("accept-encoding", "")
+        )
+        return Response(body, headers=response_headers)
+
+    async def healthz(request: Request) -> Response:
+        return PlainTextResponse("alive\n")
+
+    async def readyz(request: Request) -> Response:
+        if health.ready:
+            return PlainTextResponse("ready\n")
+        lines = "".join(f"{component}: {reason}\n" for component, reason in sorted(health.reasons.items()))
+        return PlainTextResponse(lines, status_code=503)
+
+    guarded = Starlette(
+        routes=[
+            Route("/", page),
+            Route("/why/{trace_id}", trace_page),
+            Route("/api/v1/status", api_status),
+            Route("/api/v1/why/{trace_id}", api_why),
+            Mount("/static", StaticFiles(directory=HERE / "static")),
+        ]
+    )
+    site = Starlette(
+        routes=[
+            Route("/metrics", metrics),
+            Route("/healthz", healthz),
+            Route("/readyz", readyz),
+            Mount("/", Guard(guarded, token=token, open_without_token=loopback)),
+        ],
+        middleware=[Middleware(_SecurityHeaders)],
+    )
+
+    async def dispatch(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and scope["path"].startswith("/v1/"):
+            await otlp(scope, receive, send)
+        else:
+            await site(scope, receive, send)
+
+    return dispatch
