@@ -83,10 +83,10 @@ class Child:
                         self._said = self._said or told
                         if self._tally and all(name in told for name in self._tally):
                             self._counts[tuple(str(told[name]) for name in self._tally)] += 1
+                    self._first.set()
                 else:
                     sink.write(line)
                     sink.flush()
-                self._first.set()
         self._first.set()
 
     @property

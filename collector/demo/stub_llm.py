@@ -147,7 +147,7 @@ class Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         length = self.headers.get("Content-Length", "")
         if not length.isdecimal() or int(length) > MAX_BODY_BYTES:
-            self.close_connection = True
+            self.close_connection = True  # the body stays unread
             self._error(413, f"Content-Length must be a number of at most {MAX_BODY_BYTES}")
             return
         body = self.rfile.read(int(length))
@@ -204,6 +204,8 @@ class Handler(BaseHTTPRequestHandler):
         self.send_response(status)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(body)))
+        if self.close_connection:
+            self.send_header("Connection", "close")
         self.end_headers()
         self.wfile.write(body)
 
