@@ -1,87 +1,125 @@
-"""Raw items to decoded spans and log records."""
+"""Raw items to decoded spans and log records, the same from both encodings."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable
+from typing import NamedTuple, TypeVar
 
-from opentelemetry.proto.common.v1.common_pb2 import InstrumentationScope
-from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord as LogMessage
-from opentelemetry.proto.resource.v1.resource_pb2 import Resource as ResourceMessage
-from opentelemetry.proto.trace.v1.trace_pb2 import Span as SpanMessage
+from google.protobuf.message import DecodeError
 
-from collector.otlp.model import Event, Link, LogRecord, RawItem, Resource, Scope, Span, Status, Value
+from collector.otlp import json_items, proto_items, schema
+from collector.otlp.model import Encoding, LogRecord, RawItem, Resource, Scope, Span
+
+_CACHED = TypeVar("_CACHED")
 
 
-def any_value(value: Any) -> Value:
-    """One AnyValue message as plain Python."""
-    which = value.WhichOneof("value")
-    if which is None:
+class MalformedItem(ValueError):
+    """A span, log record, resource or scope that can not be decoded; the text says where and why."""
+
+
+class Head(NamedTuple):
+    """What assembly needs of a span. `parent_span_id` is b"" for none; times are in nanoseconds since 1970."""
+
+    parent_span_id: bytes
+    flags: int
+    start_unix_nano: int
+    end_unix_nano: int
+
+    @property
+    def parent_is_remote(self) -> bool | None:
+        """What the OTLP flags say of the parent; None where they do not say."""
+        if self.flags & 0x100:
+            return bool(self.flags & 0x200)
         return None
-    if which == "array_value":
-        return [any_value(v) for v in value.array_value.values]
-    if which == "kvlist_value":
-        return attributes(value.kvlist_value.values)
-    plain: Value = getattr(value, which)
-    return plain
-
-
-def attributes(pairs: Iterable[Any]) -> dict[str, Value]:
-    """KeyValue messages as a dict; a repeated key keeps its last value."""
-    return {pair.key: any_value(pair.value) for pair in pairs}
-
-
-def resource(data: bytes) -> Resource:
-    message = ResourceMessage.FromString(data)
-    return Resource(attributes(message.attributes), message.dropped_attributes_count)
-
-
-def scope(data: bytes) -> Scope:
-    message = InstrumentationScope.FromString(data)
-    return Scope(message.name, message.version, attributes(message.attributes))
 
 
 def span(item: RawItem) -> Span:
-    """Decode one span whole. Raises google.protobuf.message.DecodeError on malformed bytes."""
-    m = SpanMessage.FromString(item.data)
-    return Span(
-        trace_id=m.trace_id.hex(),
-        span_id=m.span_id.hex(),
-        parent_span_id=m.parent_span_id.hex(),
-        name=m.name,
-        kind=m.kind,
-        start_unix_nano=m.start_time_unix_nano,
-        end_unix_nano=m.end_time_unix_nano,
-        attributes=attributes(m.attributes),
-        events=tuple(
-            Event(e.name, e.time_unix_nano, attributes(e.attributes), e.dropped_attributes_count) for e in m.events
-        ),
-        links=tuple(Link(k.trace_id.hex(), k.span_id.hex(), attributes(k.attributes)) for k in m.links),
-        status=Status(m.status.code) if m.status.code in (0, 1, 2) else Status.UNSET,
-        status_message=m.status.message,
-        trace_state=m.trace_state,
-        flags=m.flags,
-        dropped_attributes_count=m.dropped_attributes_count,
-        dropped_events_count=m.dropped_events_count,
-        resource=resource(item.resource),
-        scope=scope(item.scope),
-    )
+    """Decode one span whole. Raises `MalformedItem`."""
+    return Decoder(max_entries=0).span(item)
 
 
 def log_record(item: RawItem) -> LogRecord:
-    """Decode one log record whole. Raises google.protobuf.message.DecodeError on malformed bytes."""
-    m = LogMessage.FromString(item.data)
-    values = attributes(m.attributes)
-    name = getattr(m, "event_name", "") or values.get("event.name") or ""
-    return LogRecord(
-        trace_id=m.trace_id.hex(),
-        span_id=m.span_id.hex(),
-        event_name=name if isinstance(name, str) else "",
-        body=any_value(m.body),
-        time_unix_nano=m.time_unix_nano or m.observed_time_unix_nano,
-        attributes=values,
-        dropped_attributes_count=m.dropped_attributes_count,
-        flags=m.flags,
-        resource=resource(item.resource),
-        scope=scope(item.scope),
-    )
+    """Decode one log record whole. Raises `MalformedItem`."""
+    return Decoder(max_entries=0).log_record(item)
+
+
+def resource(data: bytes, encoding: Encoding = Encoding.PROTO) -> Resource:
+    """Raises `MalformedItem`."""
+    try:
+        return proto_items.resource(data) if encoding is Encoding.PROTO else json_items.resource(data)
+    except (DecodeError, ValueError) as error:
+        raise MalformedItem(f"resource of {len(data)} bytes: {error}") from error
+
+
+def scope(data: bytes, encoding: Encoding = Encoding.PROTO) -> Scope:
+    """Raises `MalformedItem`."""
+    try:
+        return proto_items.scope(data) if encoding is Encoding.PROTO else json_items.scope(data)
+    except (DecodeError, ValueError) as error:
+        raise MalformedItem(f"scope of {len(data)} bytes: {error}") from error
+
+
+def span_head(data: bytes, encoding: Encoding = Encoding.PROTO) -> Head:
+    """Parent, flags and times of a span, without its attributes. Raises `MalformedItem`."""
+    try:
+        if encoding is Encoding.PROTO:
+            message = schema.SpanHead.FromString(data)
+            parent = message.parent_span_id
+            if parent == b"\0\0\0\0\0\0\0\0":
+                parent = b""
+            return Head(parent, message.flags, message.start, message.end)
+        return Head(*json_items.head(data))
+    except (DecodeError, ValueError) as error:
+        raise MalformedItem(f"span of {len(data)} bytes: {error}") from error
+
+
+class Decoder:
+    """Decodes items, and keeps decoded resources and scopes by their bytes: many spans share few of them.
+
+    Each of the two caches holds at most `max_entries` of at most `max_entry_bytes` encoded bytes, and is emptied
+    when full. Not for use by several threads at a time.
+    """
+
+    def __init__(self, *, max_entries: int = 256, max_entry_bytes: int = 64 * 1024) -> None:
+        self._max_entries = max_entries
+        self._max_entry_bytes = max_entry_bytes
+        self._resources: dict[tuple[bytes, Encoding], Resource] = {}
+        self._scopes: dict[tuple[bytes, Encoding], Scope] = {}
+
+    def span(self, item: RawItem) -> Span:
+        """Raises `MalformedItem`."""
+        of_resource = self._cached(self._resources, resource, item.resource, item.encoding)
+        of_scope = self._cached(self._scopes, scope, item.scope, item.encoding)
+        make = proto_items.span if item.encoding is Encoding.PROTO else json_items.span
+        try:
+            return make(item.data, of_resource, of_scope)
+        except (DecodeError, ValueError) as error:
+            raise MalformedItem(f"span of {len(item.data)} bytes: {error}") from error
+
+    def log_record(self, item: RawItem) -> LogRecord:
+        """Raises `MalformedItem`."""
+        of_resource = self._cached(self._resources, resource, item.resource, item.encoding)
+        of_scope = self._cached(self._scopes, scope, item.scope, item.encoding)
+        make = proto_items.log_record if item.encoding is Encoding.PROTO else json_items.log_record
+        try:
+            return make(item.data, of_resource, of_scope)
+        except (DecodeError, ValueError) as error:
+            raise MalformedItem(f"log record of {len(item.data)} bytes: {error}") from error
+
+    def _cached(
+        self,
+        cache: dict[tuple[bytes, Encoding], _CACHED],
+        make: Callable[[bytes, Encoding], _CACHED],
+        data: bytes,
+        encoding: Encoding,
+    ) -> _CACHED:
+        key = (data, encoding)
+        known = cache.get(key)
+        if known is not None:
+            return known
+        made = make(data, encoding)
+        if self._max_entries and len(data) <= self._max_entry_bytes:
+            if len(cache) >= self._max_entries:
+                cache.clear()
+            cache[key] = made
+        return made

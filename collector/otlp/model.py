@@ -115,10 +115,12 @@ class RawItem:
     """A span or log record as it arrived: its bytes, and the bytes of the resource and scope it came under.
 
     `resource` and `scope` are serialized in the same encoding and shared (interned) between the items of a
-    request, so that a thousand spans of one process hold one copy.
+    request, so that a thousand spans of one process hold one copy. `cut` is true when the item's content was
+    thrown away on arrival because it carried no hint: `data` then holds ids, parent, times and flags only.
     """
 
     data: bytes
     resource: bytes
     scope: bytes
     encoding: Encoding
+    cut: bool = False
