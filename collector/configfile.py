@@ -53,7 +53,7 @@ def load(model: type[M], path: Path | None, environment: Mapping[str, str]) -> M
     problems: list[str] = []
     source = _Source({}, {})
     if path is not None:
-        _read_file(path, source, problems)
+        _read_file(path, environment, source, problems)
     _read_environment(model, environment, source, problems)
     if problems:
         raise ConfigError(problems)
@@ -63,7 +63,7 @@ def load(model: type[M], path: Path | None, environment: Mapping[str, str]) -> M
         raise ConfigError([_explain(model, source, dict(item)) for item in error.errors()]) from None
 
 
-def _read_file(path: Path, source: _Source, problems: list[str]) -> None:
+def _read_file(path: Path, environment: Mapping[str, str], source: _Source, problems: list[str]) -> None:
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -84,9 +84,29 @@ def _read_file(path: Path, source: _Source, problems: list[str]) -> None:
             f"{path}:1: must be a mapping of sections, is {values!r:.60}: see `groundwatch config --example`"
         )
         return
-    source.values.update(values)
+    source.values.update(_resolve(values, path, environment, problems))
     for location, line_number in _lines(node, ()):
         source.places[location] = f"{path}:{line_number}"
+
+
+def _resolve(value: Any, path: Path, environment: Mapping[str, str], problems: list[str]) -> Any:
+    """Replace `{from_file: PATH}` and `{from_env: NAME}` by what they name, so that no secret stands in the file."""
+    if isinstance(value, list):
+        return [_resolve(item, path, environment, problems) for item in value]
+    if not isinstance(value, dict):
+        return value
+    if set(value) == {"from_env"}:
+        name = str(value["from_env"])
+        if name not in environment:
+            problems.append(f"{path}: from_env: {name}: this environment variable is not set")
+        return environment.get(name, "")
+    if set(value) == {"from_file"}:
+        try:
+            return (path.parent / str(value["from_file"])).read_text(encoding="utf-8").strip()
+        except (OSError, UnicodeDecodeError) as error:
+            problems.append(f"{path}: from_file: {value['from_file']}: can not be read ({error})")
+            return ""
+    return {key: _resolve(item, path, environment, problems) for key, item in value.items()}
 
 
 def _lines(node: Any, at: Location) -> Iterator[tuple[Location, int]]:

@@ -1,0 +1,104 @@
+"""Configuration: every problem at once, each with its place, its value and its cure."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+from pydantic import BaseModel, ConfigDict, Field
+
+from collector.configfile import ConfigError, example, load
+
+
+class Inner(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    port: int = Field(4318, ge=0, le=65535, description="Port to listen on.")
+    hosts: tuple[str, ...] = ()
+
+
+class Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    base_url: str = "http://127.0.0.1"
+    inner: Inner = Inner()
+    rate: float = Field(0.05, gt=0, le=1)
+
+
+class Needs(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    model: str = Field(description="Which model.")
+
+
+class Root(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    seed: str = "s"
+    judge: Needs | None = None
+    sampling: Section = Section()
+
+
+def _write(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "groundwatch.yaml"
+    path.write_text(text)
+    return path
+
+
+def test_file_and_environment_are_merged_and_the_environment_wins(tmp_path: Path) -> None:
+    path = _write(tmp_path, "sampling:\n  rate: 0.2\n  inner: {port: 1}\n")
+    environment = {
+        "GROUNDWATCH_SAMPLING_INNER__PORT": "2",
+        "GROUNDWATCH_SAMPLING_BASE_URL": "http://b",
+        "GROUNDWATCH_JUDGE_MODEL": "m",
+        "GROUNDWATCH_CONFIG": "ignored",
+        "OTHER": "x",
+    }
+    config = load(Root, path, environment)
+    assert config.sampling.rate == 0.2
+    assert config.sampling.inner.port == 2
+    assert config.sampling.base_url == "http://b"
+    assert config.judge is not None and config.judge.model == "m"
+
+
+def test_all_problems_are_told_at_once_with_line_value_and_cure(tmp_path: Path) -> None:
+    path = _write(tmp_path, "seed: x\nsampling:\n  raet: 0.2\n  inner:\n    port: 99999\njudge: {}\n")
+    with pytest.raises(ConfigError) as caught:
+        load(Root, path, {"GROUNDWATCH_SAMPLING_RATE": "7"})
+    text = "\n".join(caught.value.problems)
+    assert f"{path}:3: sampling.raet" in text and "did you mean 'rate'?" in text
+    assert f"{path}:5: sampling.inner.port" in text and "99999" in text
+    assert "GROUNDWATCH_SAMPLING_RATE: sampling.rate" in text and "(is 7)" in text
+    assert f"{path}:6: judge.model: is required" in text
+    assert len(caught.value.problems) == 4
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [("a: [", "not valid YAML"), ("- 1\n- 2\n", "must be a mapping"), ("seed: {from_env: NOPE}", "NOPE")],
+)
+def test_unusable_files_say_why(tmp_path: Path, text: str, says: str) -> None:
+    with pytest.raises(ConfigError, match=says):
+        load(Root, _write(tmp_path, text), {})
+
+
+def test_a_missing_file_and_an_unknown_variable_are_problems(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError) as caught:
+        load(Root, tmp_path / "none.yaml", {"GROUNDWATCH_JUGDE_MODEL": "m"})
+    assert "can not be read" in caught.value.problems[0]
+    assert "GROUNDWATCH_JUGDE_MODEL" in caught.value.problems[1]
+
+
+def test_secrets_come_from_files_and_variables(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("hush\n")
+    path = _write(tmp_path, "seed: {from_file: secret}\nsampling: {base_url: {from_env: URL}}\n")
+    config = load(Root, path, {"URL": "http://c"})
+    assert (config.seed, config.sampling.base_url) == ("hush", "http://c")
+
+
+def test_the_example_is_valid_and_equals_the_defaults(tmp_path: Path) -> None:
+    text = example(Root)
+    assert "# Port to listen on." in text
+    assert load(Root, _write(tmp_path, text), {}) == Root()
+    assert yaml.safe_load(text)["sampling"]["inner"]["port"] == 4318
