@@ -21,6 +21,7 @@ class NotApplicableReason(StrEnum):
     NO_HISTORY = "no_history"
     APPLICATION_ERROR = "application_error"  # the application's own call failed; there is no answer to judge
     LANGUAGE = "language"  # the scorer does not work in this language and says so
+    OWN_EVALUATION = "own_evaluation"  # a call of groundwatch's own judge; evaluations are never evaluated
 
 
 class FailedReason(StrEnum):

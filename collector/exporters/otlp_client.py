@@ -11,20 +11,18 @@ from urllib.parse import urlsplit
 from opentelemetry.sdk._logs.export import LogRecordExporter
 
 from collector.exporters.options import Compression, OtlpOptions, Protocol
-
-OWN_HEADER = "x-groundwatch-evaluation"
-"""Header that our receivers refuse, so that a loop through a collector ends here."""
+from scorers.judge.marker import HEADER, HEADER_VALUE
 
 
 def make_exporter(options: OtlpOptions) -> LogRecordExporter:
     """An exporter for the configured endpoint. Call it at start, before other threads read the environment.
 
     The SDK's exporters fall back to, and for HTTP headers even add, what OTEL_EXPORTER_* variables say. In a pod
-    those describe the application's exporter, which often is groundwatch itself; they are hidden meanwhile.
+    those describe the application's exporter, which often is groundwatch itself; they are hidden meanwhile. Every
+    request carries the header that our receivers refuse, so that a loop through a collector ends there.
     """
-    headers = {name.lower(): secret.get_secret_value() for name, secret in options.headers.items()} | {
-        OWN_HEADER: "1"
-    }
+    headers = {name.lower(): secret.get_secret_value() for name, secret in options.headers.items()}
+    headers[HEADER] = HEADER_VALUE
     with _without_otel_variables():
         return _grpc(options, headers) if options.protocol is Protocol.GRPC else _http(options, headers)
 
