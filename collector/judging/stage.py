@@ -154,8 +154,8 @@ class Judging:
         """Keep probability for the sampler, in (0, 1]: 1 while the queue is at ease, falling with its fill.
 
         The fill is that of jobs, of bytes or of age (oldest / max_age), whichever is fullest, so that a judge that
-        is down leads to fewer interactions of known probability instead of many that expire. The age is that of the
-        last tick.
+        is down leads to fewer interactions of known probability instead of many that expire. The age is that of
+        the last tick.
         """
         options = self._options
         fill = max(
