@@ -1,0 +1,160 @@
+"""Step 2 and 3: the response and the question of one interaction."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from collector.extract.calls import Call
+from collector.extract.messages import last_user, messages
+from collector.extract.options import Options
+from collector.extract.prompts import has_context_label, labelled_question
+from collector.extract.readers import QUESTION_KEYS, answer_of, question_of
+from collector.extract.tree import Node
+from collector.extract.values import is_redacted, is_scrubbed, squeeze
+from collector.extract.view import Role
+
+_STRONG = frozenset({
+    "answer", "final_answer", "finalAnswer", "final_result", "final_output", "finalOutput", "response", "output",
+    "outputs", "output_text", "outputText", "result", "reply", "replies", "completion", "response_text", "messages",
+    "message", "role", "content", "choices",
+})  # fmt: skip
+_CARRIERS = (Role.CHAIN, Role.AGENT, Role.OTHER)
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A text that was found, and the rule that found it."""
+
+    text: str
+    rule: str
+    node: Node | None = None
+
+
+def usable(text: str | None) -> str | None:
+    """The text, unless a marker stands in its place."""
+    return None if text is None or is_redacted(text) or is_scrubbed(text) else text
+
+
+def carriers(path: Sequence[Node]) -> list[Node]:
+    """The nodes of a path, top first, that can hold the application's own input and output."""
+    return [node for node in path if node.view is not None and node.role in _CARRIERS]
+
+
+def top_answer(path: Sequence[Node], options: Options) -> Text | None:
+    """What the topmost span with an output gives as the answer."""
+    for node in carriers(path):
+        payload = node.view.output if node.view is not None else None
+        if payload is None or payload.hidden or payload.broken:
+            continue
+        text = usable(answer_of(payload.value, options.max_json_bytes))
+        if text is not None:
+            value = payload.value
+            named = not isinstance(value, dict) or not value.keys().isdisjoint(_STRONG)
+            return Text(text, "top_output" if named else "top_output_weak", node)
+    return None
+
+
+def response(call: Call | None, top: Text | None) -> Text | None:
+    """The response: the application's output where it gives one, else the model's reply."""
+    spoken = call.text if call is not None else None
+    if top is None:
+        return Text(spoken, "model_reply", call.node if call else None) if spoken is not None else None
+    if spoken is None:
+        return None if top.rule == "top_output_weak" else top
+    if squeeze(top.text) == squeeze(spoken):
+        return Text(spoken, "model_reply", call.node if call is not None else None)
+    if top.rule == "top_output_weak" and squeeze(spoken) not in squeeze(top.text):
+        return Text(spoken, "model_reply", call.node if call is not None else None)
+    return top
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What may tell the question: texts of the documents, and queries that ran before any model did."""
+
+    known: tuple[str, ...]
+    early: tuple[str, ...]
+    only_query: str | None
+    pattern: str | None
+
+
+def question(path: Sequence[Node], group: Sequence[Node], call: Call | None, asked: Asked, options: Options) -> Text | None:
+    """The question as the user put it, by the first rule that finds it."""
+    prompts: list[str] = []
+    for node in carriers(path):
+        payload = node.view.input if node.view is not None else None
+        if payload is None or payload.hidden or payload.broken:
+            continue
+        text = usable(question_of(payload.value, options.max_json_bytes))
+        if text is None:
+            continue
+        if _is_prompt(text, asked, strict=node.view is not None and node.view.convention == "mapped"):
+            prompts.append(text)
+            continue
+        return Text(text, "top_input", node)
+    for node in group:
+        if node.view is not None and node.view.variables and not node.serves:
+            lowered = {key.lower(): value for key, value in node.view.variables.items()}
+            for key in QUESTION_KEYS:
+                text = usable(lowered.get(key.lower()))
+                if text is not None and not _is_prompt(text, asked):
+                    return Text(text, "prompt_variable", node)
+    user = usable(call.user_text) if call is not None else None
+    if user is not None and not _is_prompt(user, asked):
+        return Text(user, "last_user_message", call.node if call is not None else None)
+    for prompt in (user, *prompts):
+        if prompt is not None and (found := from_prompt(prompt, asked)) is not None:
+            return found
+    if asked.only_query is not None and usable(asked.only_query) is not None:
+        return Text(asked.only_query, "retrieval_query")
+    return None
+
+
+def from_prompt(prompt: str, asked: Asked) -> Text | None:
+    """The question inside of a prompt that holds contexts too."""
+    import re
+
+    if asked.pattern is not None:
+        match = re.search(asked.pattern, prompt[:400_000])
+        if match is not None and match.group("text").strip():
+            return Text(match.group("text").strip(), "prompt_pattern")
+    for query in asked.early:
+        if query.strip() and query.strip() in prompt:
+            return Text(query, "query_in_prompt")
+    text = labelled_question(prompt, asked.known)
+    return Text(text, "prompt_label") if text is not None else None
+
+
+def _is_prompt(text: str, asked: Asked, *, strict: bool = False) -> bool:
+    """Whether a text is a prompt rather than a question: contexts are in it."""
+    if strict:
+        return False
+    if asked.known:
+        squeezed = squeeze(text)
+        if any(len(known) >= 12 and squeeze(known) in squeezed for known in asked.known):
+            return True
+    return has_context_label(text) and ("\n" in text or len(text) > 200)
+
+
+def history(call: Call | None, path: Sequence[Node], options: Options) -> list[tuple[str, str]]:
+    """Earlier messages of the user and the assistant, oldest first, contexts taken off."""
+    found = call.messages if call is not None else ()
+    if not found:
+        for node in carriers(path):
+            payload = node.view.input if node.view is not None else None
+            if payload is not None and not payload.hidden and isinstance(payload.value, dict | list):
+                found = messages(payload.value, options.max_json_bytes) or ()
+                if found:
+                    break
+    last = last_user(found)
+    turns: list[tuple[str, str]] = []
+    for item in found:
+        if item is last:
+            break
+        if item.role in ("user", "assistant") and item.parts and not item.calls:
+            text = item.text
+            if item.role == "user" and has_context_label(text):
+                text = labelled_question(text) or text
+            turns.append((item.role, text))
+    return turns[-options.max_history_turns :] if options.max_history_turns else []

@@ -1,0 +1,48 @@
+"""Applications' own spans that follow no convention, but name what they hold in plain words."""
+
+from __future__ import annotations
+
+from collector.extract.documents import documents
+from collector.extract.view import Payload, Role, Source, View
+
+_DOCUMENTS = frozenset({
+    "documents", "docs", "retrieved_documents", "retrieved_docs", "contexts", "retrieved_contexts", "passages",
+    "retrieved_passages", "chunks", "retrieved_chunks", "search_results",
+})  # fmt: skip
+_QUERIES = ("query", "q", "search_query", "question")
+_QUESTIONS = frozenset({"question", "user_question", "user_query", "user_input"})
+_ANSWERS = frozenset({"answer", "final_answer", "response_text"})
+
+
+class Generic:
+    """Spans with an attribute whose last name is `documents`, `contexts`, `passages` and the like, and holds documents.
+
+    A `question` and an `answer` of such spans, or of their parents, are taken for the application's own.
+    """
+
+    name = "generic"
+    hints = ("documents", "contexts", "passages", "chunks", "question", "answer", "docs", "search_results", "user_query", "user_input")
+
+    def read(self, source: Source) -> View | None:
+        view = View(self.name)
+        for key, value in source.attributes.items():
+            prefix, _, last = key.rpartition(".")
+            if prefix.startswith(("gen_ai", "db", "http", "url", "messaging")) or not isinstance(value, str | list | dict):
+                continue
+            name = last.lower()
+            if name in _DOCUMENTS and view.documents is None:
+                found = documents(Payload(value, source.max_chars, quoted=True).value, source.max_chars, loose=True)
+                if found is not None:
+                    view.documents = found
+                    view.role = Role.RETRIEVER
+                    dotted = f"{prefix}." if prefix else ""
+                    view.query = source.text(*(dotted + query for query in _QUERIES))
+            elif name in _QUESTIONS and view.input is None:
+                view.input = Payload(value, source.max_chars)
+            elif name in _ANSWERS and view.output is None:
+                view.output = Payload(value, source.max_chars)
+        if view.documents is None and view.input is None and view.output is None:
+            return None
+        if view.role is Role.RETRIEVER and view.output is not None:
+            view.role = Role.CHAIN
+        return view

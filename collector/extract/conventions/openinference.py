@@ -1,0 +1,151 @@
+"""OpenInference: `openinference.span.kind`, `input.value`, `llm.*`, `retrieval.documents.N.document.*`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from collector.extract.conventions.flattened import flat_messages, flattened
+from collector.extract.documents import Document, complete, documents, metadata_of, with_text
+from collector.extract.messages import messages
+from collector.extract.readers import model_of, replies_of, usage_of
+from collector.extract.values import Json, as_number, as_scalar_text, as_text
+from collector.extract.view import Role, Source, View
+
+_ROLES = {
+    "CHAIN": Role.CHAIN,
+    "LLM": Role.LLM,
+    "RETRIEVER": Role.RETRIEVER,
+    "RERANKER": Role.RERANKER,
+    "EMBEDDING": Role.EMBEDDING,
+    "TOOL": Role.TOOL,
+    "AGENT": Role.AGENT,
+    "PROMPT": Role.PROMPT,
+    "GUARDRAIL": Role.GUARD,
+    "EVALUATOR": Role.GUARD,
+}
+_LISTS = {
+    Role.RETRIEVER: ("retrieval.documents.",),
+    Role.RERANKER: ("reranker.output_documents.", "retrieval.documents."),
+}
+
+
+class OpenInference:
+    """Spans of the openinference-instrumentation packages, and of applications that use its attributes."""
+
+    name = "openinference"
+    hints = ("openinference.", "input.value", "output.value", "llm.", "retrieval.", "reranker.")
+
+    def read(self, source: Source) -> View | None:
+        kind = source.attributes.get("openinference.span.kind")
+        roots = source.roots
+        if kind is None and not ("llm" in roots and "llm.input_messages.0.message.role" in source.attributes):
+            if "retrieval.documents.0.document.content" not in source.attributes:
+                return None
+            kind = "RETRIEVER"
+        role = _ROLES.get(kind.upper(), Role.OTHER) if isinstance(kind, str) else Role.LLM
+        view = View(self.name, role)
+        view.input = source.payload("input.value", quoted=_is_json(source, "input.mime_type"))
+        view.output = source.payload("output.value", quoted=_is_json(source, "output.mime_type"))
+        view.content_off = _hidden(view.input) or _hidden(view.output)
+        if role is Role.LLM:
+            self._llm(source, view)
+        elif role in _LISTS:
+            self._retriever(source, view, role)
+        elif role is Role.PROMPT or "llm.prompt_template.variables" in source.attributes:
+            view.variables = variables(source.parsed("llm.prompt_template.variables"))
+        return view
+
+    def _llm(self, source: Source, view: View) -> None:
+        attributes = source.attributes
+        view.messages = flat_messages(attributes, "llm.input_messages.", "message.")
+        view.replies = flat_messages(attributes, "llm.output_messages.", "message.")
+        if view.messages is None and view.input is not None and not view.input.hidden:
+            prompts = [p for item in flattened(attributes, "llm.prompts.") if (p := as_text(item.get("prompt.text")))]
+            view.messages = (
+                messages([("user", text) for text in prompts], source.max_chars)
+                if prompts
+                else messages(view.input.value, source.max_chars)
+            )
+        if view.replies is None and view.output is not None and not view.output.hidden:
+            choices = [c for item in flattened(attributes, "llm.choices.") if (c := as_text(item.get("completion.text")))]
+            view.replies = replies_of(choices[0] if choices else view.output.value, source.max_chars)
+        view.variables = variables(source.parsed("llm.prompt_template.variables"))
+        view.model = source.text("llm.model_name")
+        view.input_tokens = source.count("llm.token_count.prompt")
+        view.output_tokens = source.count("llm.token_count.completion")
+        if view.output is not None and not view.output.hidden:
+            served = model_of(view.output.value)
+            if served is not None:
+                view.request_model, view.model = view.model, served
+            if view.input_tokens is None and view.output_tokens is None:
+                view.input_tokens, view.output_tokens = usage_of(view.output.value)
+        view.content_off |= any(m.text == "__REDACTED__" for m in view.messages or ())
+
+    def _retriever(self, source: Source, view: View, role: Role) -> None:
+        found: tuple[Document, ...] | None = None
+        for prefix in _LISTS[role]:
+            items = flattened(source.attributes, prefix)
+            if items:
+                found = tuple(_document(item, source.max_chars) for item in items)
+                break
+        whole = None
+        if view.output is not None and not view.output.hidden and not view.output.broken:
+            whole = documents(view.output.value, source.max_chars, loose=role is Role.RETRIEVER)
+        if found is None:
+            view.documents = whole
+        else:
+            view.documents = _joined(found, whole)
+        view.query = source.text("reranker.query") if role is Role.RERANKER else None
+
+
+def _joined(found: tuple[Document, ...], whole: tuple[Document, ...] | None) -> tuple[Document, ...]:
+    """The flattened documents, with the id that only the JSON of the output has; and those that were dropped."""
+    if not whole:
+        return found
+    if len(whole) > len(found) and all(document.text for document in whole):
+        return whole  # an attribute limit dropped some of the flattened ones
+    if len(whole) != len(found):
+        return found
+    result = []
+    for flat, rich in zip(found, whole, strict=True):
+        same = flat.text is None or rich.text is None or flat.text.strip() == rich.text.strip()
+        if not same:
+            return found
+        result.append(
+            replace(
+                flat,
+                text=flat.text if flat.text is not None else rich.text,
+                id=flat.id if flat.id is not None else rich.id,
+                score=flat.score if flat.score is not None else rich.score,
+                distance=flat.distance if flat.distance is not None else rich.distance,
+                metadata=flat.metadata or rich.metadata,
+            )
+        )
+    return tuple(result)
+
+
+def _document(item: dict[str, Json], max_chars: int) -> Document:
+    return complete(
+        with_text(
+            item.get("document.content"),
+            id=as_scalar_text(item.get("document.id")),
+            score=as_number(item.get("document.score")),
+            metadata=metadata_of(item.get("document.metadata"), max_chars),
+        )
+    )
+
+
+def variables(value: Json) -> dict[str, str]:
+    """Variables of a prompt template that are texts."""
+    if not isinstance(value, dict):
+        return {}
+    return {str(key): text for key, item in list(value.items())[:64] if (text := as_text(item)) is not None}
+
+
+def _is_json(source: Source, key: str) -> bool:
+    kind = source.attributes.get(key)
+    return isinstance(kind, str) and "json" in kind
+
+
+def _hidden(payload: object) -> bool:
+    return bool(getattr(payload, "hidden", False))

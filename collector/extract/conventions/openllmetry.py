@@ -1,0 +1,68 @@
+"""OpenLLMetry: `traceloop.*` on workflows and tasks, and the flattened `gen_ai.prompt.N.*` of its older versions."""
+
+from __future__ import annotations
+
+from collector.extract.conventions.flattened import flat_messages
+from collector.extract.documents import documents
+from collector.extract.messages import Message, messages
+from collector.extract.values import as_text
+from collector.extract.view import Role, Source, View
+
+_ROLES = {"workflow": Role.CHAIN, "task": Role.CHAIN, "agent": Role.AGENT, "tool": Role.TOOL}
+_RETRIEVES = ("vector_db_retrieve", "retrieve", "retrieval")
+_REQUESTS = {"chat": Role.LLM, "completion": Role.LLM, "embedding": Role.EMBEDDING, "rerank": Role.RERANKER}
+
+
+class OpenLLMetry:
+    """Spans of the opentelemetry-instrumentation packages of Traceloop and of its decorators."""
+
+    name = "openllmetry"
+    hints = ("traceloop.", "llm.request.type", "llm.usage.", "gen_ai.")
+
+    def read(self, source: Source) -> View | None:
+        attributes = source.attributes
+        kind = source.text("traceloop.span.kind")
+        request = source.text("llm.request.type")
+        flat = "gen_ai.prompt.0.content" in attributes or "gen_ai.prompt.0.role" in attributes
+        if kind is None and request is None and not flat and "gen_ai.completion.0.content" not in attributes:
+            if "traceloop.entity.output" not in attributes and "traceloop.entity.input" not in attributes:
+                return None
+        view = View(self.name)
+        if kind is not None:
+            view.role = _ROLES.get(kind.lower(), Role.CHAIN)
+        elif request is not None:
+            view.role = _REQUESTS.get(request.lower())
+        operation = source.text("gen_ai.operation.name") or ""
+        if operation in _RETRIEVES:
+            view.role = Role.RETRIEVER
+        elif operation in ("chat", "text_completion", "generate_content"):
+            view.role = Role.LLM
+        elif view.role is Role.CHAIN and kind == "task" and self._is_model(source):
+            view.role = Role.LLM
+        view.input = source.payload("traceloop.entity.input", "gen_ai.task.input", quoted=True)
+        view.output = source.payload("traceloop.entity.output", "gen_ai.task.output", quoted=True)
+        if view.role is Role.RETRIEVER and view.output is not None:
+            view.documents = documents(view.output.value, source.max_chars, loose=True)
+        if view.role in (Role.LLM, None) or flat:
+            self._model(source, view)
+        return view
+
+    def _is_model(self, source: Source) -> bool:
+        """Whether a task is a model call: it says which model answered or how many tokens it took."""
+        return any(
+            key in source.attributes
+            for key in ("gen_ai.response.model", "gen_ai.usage.output_tokens", "gen_ai.output.messages")
+        )
+
+    def _model(self, source: Source, view: View) -> None:
+        view.messages = flat_messages(source.attributes, "gen_ai.prompt.", "")
+        view.replies = flat_messages(source.attributes, "gen_ai.completion.", "")
+        if view.replies is not None:
+            view.replies = tuple(Message("assistant", m.parts, m.results, m.calls, m.hidden) for m in view.replies)
+        view.input_tokens = source.count("gen_ai.usage.prompt_tokens", "llm.usage.prompt_tokens")
+        view.output_tokens = source.count("gen_ai.usage.completion_tokens", "llm.usage.completion_tokens")
+        view.streaming = source.attributes.get("llm.is_streaming") in (True, "true", "True")
+        if view.messages is None and "gen_ai.input.messages" not in source.attributes and view.input is not None:
+            view.messages = messages(view.input.value, source.max_chars)
+        if as_text(source.attributes.get("gen_ai.request.model")) is None:
+            view.request_model = source.text("llm.request.model")

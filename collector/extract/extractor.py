@@ -1,0 +1,362 @@
+"""Spans and log records of released traces to interactions."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from collector.extract.answer import Asked, Text, history, question, response, top_answer
+from collector.extract.calls import Call, calls_of, final_call
+from collector.extract.contexts import Gathered, gather
+from collector.extract.conventions import conventions
+from collector.extract.damage import Findings, assess
+from collector.extract.documents import Document
+from collector.extract.identity import Identities, scalars
+from collector.extract.limits import Limits
+from collector.extract.options import Options
+from collector.extract.tree import Node, build, unique
+from collector.extract.turns import groups
+from collector.extract.values import squeeze
+from collector.extract.view import Convention, Role, Source, View, merge
+from collector.otlp.model import Attributes, LogRecord, Span, Status
+from collector.records.found import Found, Mark, TokenUsage
+from scorers.interaction import Interaction, Passage, Turn
+
+OWN_MARKER = "groundwatch.evaluation"
+"""The attribute that groundwatch puts on its own judge calls; what carries it is never scored."""
+
+
+class Seen(StrEnum):
+    """What a released trace held, where it held no interaction; and that it did."""
+
+    INTERACTION = "interaction"
+    RETRIEVAL_ONLY = "retrieval_only"
+    OWN_EVALUATION = "own_evaluation"
+    NOTHING = "nothing"
+
+
+@dataclass(frozen=True, slots=True)
+class Extraction:
+    """What was found in a trace. `seen` tells why `found` is empty, when it is."""
+
+    found: tuple[Found, ...]
+    seen: Seen
+
+
+def hints(options: Options) -> tuple[bytes, ...]:
+    """Byte strings, at least one of which stands in every span and log record that tells extraction anything.
+
+    Made from the keys that the conventions and the identities declare; one that holds another is left out.
+    """
+    declared = {hint for convention in conventions(options) for hint in convention.hints}
+    declared |= {*Identities(options).hints, OWN_MARKER}
+    texts = sorted((text for text in declared if text), key=len)
+    kept: list[str] = []
+    for text in texts:
+        if not any(other in text for other in kept):
+            kept.append(text)
+    return tuple(text.encode() for text in sorted(kept))
+
+
+def interaction_id(trace_id: str, span_id: str) -> str:
+    """The id of the interaction whose response is that span's: BLAKE2b over both ids, 16 bytes as hex."""
+    return hashlib.blake2b(f"{trace_id}:{span_id}".encode(), digest_size=16).hexdigest()
+
+
+class Extractor:
+    """Finds interactions. Holds no state between calls; safe to use from several threads."""
+
+    def __init__(self, options: Options) -> None:
+        self._options = options
+        self._conventions: tuple[Convention, ...] = conventions(options)
+        self._identities = Identities(options)
+
+    def extract(self, spans: Sequence[Span], logs: Sequence[LogRecord], *, complete: bool) -> Extraction:
+        """The interactions of one trace (or of several), in the order in which they began.
+
+        Any order, division and duplication of the same spans gives the same result. `complete` false marks each
+        interaction INCOMPLETE_TRACE. Never raises on any content of spans.
+        """
+        by_trace: dict[str, list[Span]] = defaultdict(list)
+        for span in unique(spans)[: self._options.max_spans]:
+            by_trace[span.trace_id].append(span)
+        records: dict[tuple[str, str], list[LogRecord]] = defaultdict(list)
+        for record in sorted(logs, key=lambda r: r.time_unix_nano):
+            if record not in records[(record.trace_id, record.span_id)]:
+                records[(record.trace_id, record.span_id)].append(record)
+        found: list[Found] = []
+        seen: set[Seen] = set()
+        for trace_id in by_trace:
+            got, what = self._trace(by_trace[trace_id], records, complete=complete)
+            found.extend(got)
+            seen.add(what)
+        for what in (Seen.INTERACTION, Seen.OWN_EVALUATION, Seen.RETRIEVAL_ONLY):
+            if what in seen:
+                return Extraction(tuple(found), what)
+        return Extraction(tuple(found), Seen.NOTHING)
+
+    def view(self, span: Span, logs: Sequence[LogRecord] = ()) -> View | None:
+        """What the conventions make of one span; None where none of them knows it, or its content was cut."""
+        if span.cut:
+            return None
+        source = Source(span, logs, self._options.max_json_bytes)
+        views = [view for convention in self._conventions if (view := convention.read(source)) is not None]
+        if not views:
+            return None
+        view = merge(views)
+        if view.role is None:
+            has_content = view.input is not None or view.output is not None
+            view.role = Role.RETRIEVER if view.documents is not None else Role.CHAIN if has_content else Role.OTHER
+            if view.replies is not None or (view.messages is not None and view.model is not None):
+                view.role = Role.LLM
+        return view
+
+    def _trace(
+        self, spans: Sequence[Span], records: dict[tuple[str, str], list[LogRecord]], *, complete: bool
+    ) -> tuple[list[Found], Seen]:
+        if any(OWN_MARKER in span.attributes for span in spans):
+            first = next(span for span in spans if OWN_MARKER in span.attributes)
+            return [_own(first)], Seen.OWN_EVALUATION
+        nodes = [Node(span, self.view(span, records.get((span.trace_id, span.span_id), ()))) for span in spans]
+        if all(node.view is None for node in nodes):
+            return [], Seen.NOTHING
+        roots = build(nodes)
+        limits = Limits(spans, self._options.max_json_bytes)
+        found = []
+        retrieval = False
+        for tops in groups(roots, self._options.max_json_bytes):
+            one = _Builder(self._options, self._identities, tops, limits, complete=complete).build()
+            if one is not None:
+                found.append(one)
+            retrieval = retrieval or any(n.role is Role.RETRIEVER for top in tops for n in top.subtree())
+        if found:
+            return found, Seen.INTERACTION
+        return [], Seen.RETRIEVAL_ONLY if retrieval else Seen.NOTHING
+
+
+def _own(span: Span) -> Found:
+    return Found(
+        Interaction(interaction_id(span.trace_id, span.span_id)),
+        trace_ids=(span.trace_id,),
+        span_id=span.span_id,
+        service=span.resource.service_name,
+        marks=frozenset({Mark.OWN_EVALUATION, Mark.NOT_RAG}),
+        trace_state=span.trace_state,
+        ended_unix_nano=span.end_unix_nano,
+    )
+
+
+class _Builder:
+    """One interaction from its top nodes."""
+
+    def __init__(
+        self, options: Options, identities: Identities, tops: Sequence[Node], limits: Limits, *, complete: bool
+    ) -> None:
+        self._options = options
+        self._identities = identities
+        self._tops = tops
+        self._limits = limits
+        self._complete = complete
+        members = {id(n) for top in tops for n in top.subtree()}
+        self._above = list(reversed(list(tops[0].ancestors()))) if tops[0].parent is not None else []
+        self._group = sorted((n for top in tops for n in top.subtree()), key=lambda n: n.order)
+        self._members = members
+
+    def build(self) -> Found | None:
+        options = self._options
+        calls = calls_of(self._group)
+        own = [call for call in calls if not call.node.serves]
+        guess = own[-1] if own else None
+        path = self._path(guess.node if guess is not None else None)
+        top = top_answer(path, options)
+        call = final_call(calls, top.text if top is not None else None)
+        if call is not None and guess is not None and call is not guess:
+            path = self._path(call.node)
+            top = top_answer(path, options)
+        answered = response(call, top)
+        if call is None and (answered is None or not self._retrieves()) and not self._failed_with_question(path):
+            return None
+        anchor = call.node if call is not None else (answered.node if answered is not None and answered.node else path[0])
+        service = anchor.span.resource.service_name
+        gathered = gather(self._group, call, path, options, self._pattern(service, "context"))
+        asked = self._asked(gathered, calls, call, self._pattern(service, "question"))
+        put = question(path, self._group, call, asked, options)
+        return self._found(call, path, anchor, answered, gathered, put, calls)
+
+    def _path(self, node: Node | None) -> list[Node]:
+        """The nodes from the top of the interaction down to above `node`; without one, the widest top with content."""
+        if node is not None:
+            inside = [n for n in node.ancestors() if id(n) in self._members]
+            path = [*self._above, *reversed(inside)]
+            if path or len(self._tops) <= 1:
+                return path or [node]
+        carriers = [t for t in self._tops if t.view is not None and t.role in (Role.CHAIN, Role.AGENT)]
+        if node is not None:
+            return [*self._above, node]
+        widest = max(carriers or self._tops, key=lambda t: (t.span.end_unix_nano - t.span.start_unix_nano, t.span.span_id))
+        chain = [widest]
+        while chain[-1].view is None and len(chain[-1].children) == 1:
+            chain.append(chain[-1].children[0])
+        if chain[-1].view is None:
+            chain.extend(c for c in chain[-1].children if c.role in (Role.CHAIN, Role.AGENT))
+        return [*self._above, *chain]
+
+    def _retrieves(self) -> bool:
+        return any(n.role in (Role.RETRIEVER, Role.RERANKER) or (n.view and n.view.documents) for n in self._group)
+
+    def _failed_with_question(self, path: Sequence[Node]) -> bool:
+        """Whether the application's own span took a question and failed before any model was asked."""
+        return self._retrieves() and any(
+            n.span.status is Status.ERROR and n.view is not None and n.view.input is not None for n in path
+        )
+
+    def _pattern(self, service: str, which: str) -> str | None:
+        for pattern in self._options.prompt_patterns:
+            if pattern.service in ("*", service):
+                chosen = pattern.context if which == "context" else pattern.question
+                if chosen is not None:
+                    return chosen
+        return None
+
+    def _asked(self, gathered: Gathered, calls: Sequence[Call], call: Call | None, pattern: str | None) -> Asked:
+        texts = tuple(d.text for d in (*(gathered.used or ()), *gathered.unused) if d.text and not gathered.unsplit)
+        first_call = min((c.end for c in calls), default=None)
+        early: list[str] = []
+        only: list[str] = []
+        for node in self._group:
+            view = node.view
+            if view is None or view.role not in (Role.RETRIEVER, Role.RERANKER, Role.EMBEDDING):
+                continue
+            if first_call is not None and node.span.start_unix_nano >= first_call:
+                continue
+            for query in _queries(view, self._options.max_json_bytes):
+                if query not in early:
+                    early.append(query)
+                if view.role is Role.RETRIEVER and query not in only:
+                    only.append(query)
+        early.sort(key=len, reverse=True)
+        return Asked(texts, tuple(early), only[0] if len(only) == 1 else None, pattern)
+
+    def _found(
+        self,
+        call: Call | None,
+        path: Sequence[Node],
+        anchor: Node,
+        answered: Text | None,
+        gathered: Gathered,
+        put: Text | None,
+        calls: Sequence[Call],
+    ) -> Found:
+        options = self._options
+        findings = assess(
+            Findings(self._group, path, call, answered, put, gathered, complete=self._complete), self._limits, options
+        )
+        order = [*path, anchor, *self._group]
+        identity = self._identities.read(order)
+        marks = set(findings.marks)
+        if identity.scrubbed:
+            marks.add(Mark.SCRUBBED)
+        rules = dict(findings.rules)
+        rules.update(identity.rules)
+        turns = tuple(Turn(role, text) for role, text in history(call, path, options))
+        resource = anchor.span.resource.attributes
+        usage = _usage(call)
+        interaction = Interaction(
+            id=interaction_id(anchor.span.trace_id, anchor.span.span_id),
+            question=findings.question,
+            contexts=findings.passages,
+            response=findings.response,
+            reference=identity.reference,
+            history=turns,
+            damage=findings.damage,
+        )
+        return Found(
+            interaction=interaction,
+            trace_ids=(anchor.span.trace_id,),
+            span_id=anchor.span.span_id,
+            service=anchor.span.resource.service_name,
+            service_version=_resource_text(resource, "service.version", "langfuse.release"),
+            environment=_resource_text(
+                resource, "deployment.environment.name", "deployment.environment", "langfuse.environment"
+            ),
+            convention=anchor.view.convention if anchor.view is not None else "",
+            model=_first(call, "model") or _first(call, "request_model"),
+            request_model=_first(call, "request_model"),
+            session=identity.session,
+            user=identity.user,
+            tenant=identity.tenant,
+            usage=usage,
+            response_id=_first(call, "response_id"),
+            rewritten_query=self._rewritten(findings.question, calls, call),
+            unused_passages=findings.unused,
+            error=findings.error,
+            marks=frozenset(marks),
+            rules=rules,
+            resource=dict(resource),
+            attributes=scalars(order, options),
+            trace_state=anchor.span.trace_state,
+            ended_unix_nano=max((n.span.end_unix_nano for n in (*path, anchor)), default=0),
+        )
+
+    def _rewritten(self, question_text: str | None, calls: Sequence[Call], call: Call | None) -> str | None:
+        """The query of a retrieval that an earlier model call wrote in place of the question."""
+        if question_text is None:
+            return None
+        said = {squeeze(c.text) for c in calls if c is not call and c.text is not None}
+        for node in self._group:
+            if node.view is None or node.role is not Role.RETRIEVER:
+                continue
+            for query in _queries(node.view, self._options.max_json_bytes):
+                if squeeze(query) != squeeze(question_text) and squeeze(query) in said:
+                    return query
+        return None
+
+
+def _queries(view: View, max_chars: int) -> list[str]:
+    """The texts that a retrieval or an embedding was asked for."""
+    from collector.extract.readers import question_of
+
+    found = []
+    if view.query:
+        found.append(view.query)
+    elif view.input is not None and not view.input.hidden:
+        text = question_of(view.input.value, max_chars)
+        if text is not None:
+            found.append(text)
+    if not found and view.role is Role.EMBEDDING:
+        found.extend(m.text for m in (view.messages or ())[:8] if m.parts)
+    return found
+
+
+def _usage(call: Call | None) -> TokenUsage | None:
+    given, gave = _first_count(call, "input_tokens"), _first_count(call, "output_tokens")
+    return None if given is None and gave is None else TokenUsage(given, gave)
+
+
+def _first(call: Call | None, name: str) -> str | None:
+    for view in call.views if call is not None else ():
+        value = getattr(view, name)
+        if isinstance(value, str):
+            return value
+    return None
+
+
+def _first_count(call: Call | None, name: str) -> int | None:
+    for view in call.views if call is not None else ():
+        value = getattr(view, name)
+        if isinstance(value, int):
+            return value
+    return None
+
+
+def _resource_text(attributes: Attributes, *keys: str) -> str | None:
+    for key in keys:
+        value = attributes.get(key)
+        if isinstance(value, str) and value:
+            return value
+    return None
+
+

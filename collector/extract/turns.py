@@ -1,0 +1,106 @@
+"""Which spans of a trace belong to one interaction: a trace may hold several turns of a conversation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from collector.extract.calls import Call, calls_of
+from collector.extract.readers import answer_of, question_of
+from collector.extract.tree import Node
+from collector.extract.values import squeeze
+from collector.extract.view import Role
+
+_TURN = (Role.CHAIN, Role.AGENT)
+
+
+def groups(roots: Sequence[Node], max_chars: int) -> list[list[Node]]:
+    """The trees under `roots`, divided into interactions; each is a list of top nodes, in start order.
+
+    Where a span holds a question and an answer of its own, all below it is one interaction. Below a span that holds
+    neither (an HTTP request, a session), its children are turns when two or more of them each hold a question and
+    an answer and either share their name, or each retrieved for itself, one after the other. Children that are
+    no turns go with the turn that follows them, else with the last.
+    """
+    if len(roots) == 1:
+        root = roots[0]
+        if _is_turn(root, max_chars) or not root.children:
+            return [[root]]
+        inner = groups(root.children, max_chars)
+        return inner if len(inner) > 1 else [[root]]
+    turns = [node for node in roots if _is_turn(node, max_chars)]
+    if len(turns) >= 2 and _separate(turns):
+        return _by_turn(roots, turns)
+    with_turns = [(node, groups([node], max_chars)) for node in roots]
+    if any(len(inner) > 1 for _, inner in with_turns):
+        return [group for _, inner in with_turns for group in inner]
+    return _by_history(roots)
+
+
+def _is_turn(node: Node, max_chars: int) -> bool:
+    view = node.view
+    if view is None or view.role not in _TURN or view.input is None or view.output is None:
+        return False
+    if view.input.hidden or view.output.hidden:
+        return False
+    return (
+        question_of(view.input.value, max_chars) is not None
+        and answer_of(view.output.value, max_chars) is not None
+        and (any(n.role is Role.LLM for n in node.subtree()) or any(n.role is Role.RETRIEVER for n in node.subtree()))
+    )
+
+
+def _retrieves(node: Node) -> bool:
+    return any(n.role is Role.RETRIEVER or (n.view is not None and n.view.documents) for n in node.subtree())
+
+
+def _separate(turns: Sequence[Node]) -> bool:
+    """Whether nodes that could be turns are turns, and not steps of one."""
+    one_after_other = all(
+        a.span.end_unix_nano <= b.span.start_unix_nano for a, b in zip(turns, turns[1:], strict=False)
+    )
+    retrieving = [node for node in turns if _retrieves(node)]
+    if len({node.span.name for node in turns}) == 1:
+        return len(retrieving) >= 2 or one_after_other and not retrieving and False or len(retrieving) >= 1
+    return len(retrieving) >= 2 and one_after_other and len(retrieving) == len(turns)
+
+
+def _by_turn(roots: Sequence[Node], turns: Sequence[Node]) -> list[list[Node]]:
+    members = {id(node) for node in turns}
+    found: list[list[Node]] = []
+    waiting: list[Node] = []
+    for node in roots:
+        waiting.append(node)
+        if id(node) in members:
+            found.append(waiting)
+            waiting = []
+    if waiting:
+        found[-1].extend(waiting)
+    return found
+
+
+def _by_history(roots: Sequence[Node]) -> list[list[Node]]:
+    """Divide siblings behind a model call whose answer a later call holds as a turn of its history."""
+    nodes = [n for root in roots for n in root.subtree()]
+    calls = [call for call in calls_of(nodes) if call.text is not None and not call.asks_tools and not call.node.serves]
+    if len(calls) < 2:
+        return [list(roots)]
+    ends = []
+    for call, later in zip(calls, calls[1:], strict=False):
+        if _is_answered(call, later):
+            ends.append(call.end)
+    if not ends:
+        return [list(roots)]
+    found: list[list[Node]] = [[] for _ in range(len(ends) + 1)]
+    for root in roots:
+        found[sum(1 for end in ends if root.span.start_unix_nano >= end)].append(root)
+    return [group for group in found if group]
+
+
+def _is_answered(call: Call, later: Call) -> bool:
+    """Whether `later` holds the reply of `call` as the assistant's turn, with a new message of the user behind it."""
+    wanted = squeeze(call.text or "")
+    found = later.messages
+    for index, message in enumerate(found):
+        if message.role == "assistant" and message.parts and squeeze(message.text) == wanted:
+            return any(m.role == "user" and m.parts for m in found[index + 1 :])
+    return False
