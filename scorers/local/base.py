@@ -1,0 +1,119 @@
+"""What every local scorer does alike: check its needs, make results, say where a text was cut."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+
+from scorers.interaction import Field, Interaction
+from scorers.local.engine import Engine
+from scorers.local.reading import Exchange
+from scorers.outcome import (
+    Failed,
+    FailedReason,
+    NotApplicable,
+    NotApplicableReason,
+    Outcome,
+    Result,
+    Verdict,
+)
+from scorers.scorer import Direction, Kind, ScorerInfo, Tier
+
+EVIDENCE_SENTENCES = 20
+EVIDENCE_CHARACTERS = 400
+"""Bounds of what evidence quotes."""
+
+_ABSENT = {
+    Field.QUESTION: NotApplicableReason.NO_QUESTION,
+    Field.CONTEXTS: NotApplicableReason.NO_CONTEXTS,
+    Field.RESPONSE: NotApplicableReason.NO_RESPONSE,
+    Field.REFERENCE: NotApplicableReason.NO_REFERENCE,
+    Field.HISTORY: NotApplicableReason.NO_HISTORY,
+}
+_ORDER = (Field.RESPONSE, Field.QUESTION, Field.CONTEXTS)
+
+
+def blocked(interaction: Interaction, needs: frozenset[Field]) -> Outcome | None:
+    """Why `needs` do not hold: damaged is failed, unknown is not applicable; None where they hold."""
+    for name in _ORDER:
+        if name in needs and name in interaction.damage:
+            return Failed(FailedReason.INCOMPLETE, f"{name}: {interaction.damage[name]}")
+    for name in _ORDER:
+        if name in needs and getattr(interaction, name) is None:
+            return NotApplicable(_ABSENT[name])
+    return None
+
+
+def shown(text: str) -> str:
+    """Text as evidence quotes it."""
+    return text if len(text) <= EVIDENCE_CHARACTERS else text[: EVIDENCE_CHARACTERS - 1] + "…"
+
+
+class Rated:
+    """An outcome with its evidence, before it becomes a `Result`."""
+
+    __slots__ = ("evidence", "flags", "outcome", "verdicts")
+
+    def __init__(
+        self,
+        outcome: Outcome,
+        evidence: Mapping[str, object] | None = None,
+        verdicts: Sequence[Verdict] = (),
+        flags: tuple[str, ...] = (),
+    ) -> None:
+        self.outcome = outcome
+        self.evidence = evidence or {}
+        self.verdicts = verdicts
+        self.flags = flags
+
+
+class LocalBase(ABC):
+    """A local scorer of one metric over a shared `Engine`."""
+
+    name: str
+    version: str
+    needs: frozenset[Field]
+    direction: Direction = Direction.HIGHER_IS_BETTER
+    scale: str
+    modelled: bool = True
+    """Whether the value comes from the tier's models; rules are of the fast tier always."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        tier = engine.tier if self.modelled else Tier.FAST
+        self._info = ScorerInfo(self.name, self.version, Kind.LOCAL, self.needs, self.direction, self.scale, tier)
+        parts = [self.name, self.version, str(tier)]
+        if self.modelled:
+            parts.append(engine.version)
+        self._fingerprint = "local:" + "/".join(parts)
+
+    @property
+    def info(self) -> ScorerInfo:
+        return self._info
+
+    def score(self, batch: Sequence[Interaction]) -> list[list[Result]]:
+        """One result per interaction, in order; unscored ones included."""
+        return [[self._result(e)] for e in self._engine.exchanges(batch)]
+
+    def _result(self, exchange: Exchange) -> Result:
+        outcome = blocked(exchange.interaction, self.needs)
+        rated = Rated(outcome) if outcome is not None else self._rate(exchange)
+        return Result(
+            exchange.interaction.id,
+            self.name,
+            Kind.LOCAL,
+            rated.outcome,
+            self.version,
+            self._fingerprint,
+            tier=self._info.tier,
+            evidence=rated.evidence,
+            verdicts=rated.verdicts,
+            flags=(*rated.flags, "cut") if exchange.cut and self._reads_texts() else rated.flags,
+        )
+
+    def _reads_texts(self) -> bool:
+        return True
+
+    @abstractmethod
+    def _rate(self, exchange: Exchange) -> Rated:
+        """The outcome of an interaction whose needs hold."""

@@ -1,0 +1,111 @@
+"""Labelled texts as JSON Lines: one object a line, checked with the place in the error."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from scorers.errors import ScorerError
+from scorers.interaction import Interaction, Passage
+
+TASKS = ("groundedness", "context_relevance", "response_relevancy")
+
+
+class BadLabelledFile(ScorerError):
+    """A line of a labelled file can not be used; the message says file, line, value and cure."""
+
+
+@dataclass(frozen=True, slots=True)
+class Labelled:
+    """One row: what people (or a construction) say of the interaction, from 0 (bad) to 1 (good).
+
+    `group` is the source document or question: rows of one group are never on both sides of a split.
+    """
+
+    interaction: Interaction
+    task: str
+    label: float
+    group: str
+    language: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LabelledSet:
+    """The rows of one file, all of one task. `weight` is the set's share in fitting; 0 or `fit` false keeps it out."""
+
+    name: str
+    rows: Sequence[Labelled]
+    licence: str = "not stated"
+    origin: str = ""
+    fit: bool = True
+    weight: float = 1.0
+
+    @property
+    def task(self) -> str:
+        return self.rows[0].task
+
+    @property
+    def graded(self) -> bool:
+        return any(row.label not in (0.0, 1.0) for row in self.rows)
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) else None  # some converters write NaN for an absent question
+
+
+def _row(raw: Mapping[str, object], place: str) -> Labelled:
+    task, label, contexts = raw.get("task"), raw.get("label"), raw.get("contexts")
+    if task not in TASKS:
+        raise BadLabelledFile(f"{place}: task is {task!r}; use one of {', '.join(TASKS)}")
+    if isinstance(label, bool) or not isinstance(label, int | float) or not 0 <= label <= 1:
+        raise BadLabelledFile(f"{place}: label is {label!r}; use a number from 0 (bad) to 1 (good)")
+    if contexts is not None and not (isinstance(contexts, list) and all(isinstance(c, str) for c in contexts)):
+        raise BadLabelledFile(f"{place}: contexts is not a list of texts")
+    identity = str(raw.get("id", place))
+    interaction = Interaction(
+        identity,
+        _text(raw.get("question")),
+        None if contexts is None else tuple(Passage(text) for text in contexts),
+        _text(raw.get("response")),
+    )
+    return Labelled(interaction, str(task), float(label), str(raw.get("group", identity)), _text(raw.get("lang")))
+
+
+def _lines(path: Path) -> Iterator[Labelled]:
+    with path.open(encoding="utf-8") as lines:
+        for number, line in enumerate(lines, start=1):
+            if not line.strip():
+                continue
+            place = f"{path}:{number}"
+            try:
+                raw = json.loads(line)
+            except ValueError as error:
+                raise BadLabelledFile(f"{place}: not JSON: {error}; one object a line is needed") from error
+            if not isinstance(raw, dict):
+                raise BadLabelledFile(f"{place}: not an object")
+            row = _row(raw, place)
+            if math.isfinite(row.label):
+                yield row
+
+
+def read_set(path: Path, about: Mapping[str, Mapping[str, object]] | None = None) -> LabelledSet:
+    """One file as a set named after it. `about` (name to licence, origin, fit, weight) describes known sets."""
+    rows = list(_lines(path))
+    if not rows:
+        raise BadLabelledFile(f"{path}: holds no row")
+    tasks = {row.task for row in rows}
+    if len(tasks) != 1:
+        raise BadLabelledFile(f"{path}: holds several tasks ({', '.join(sorted(tasks))}); use one file for each")
+    known = dict((about or {}).get(path.stem, {}))
+    weight = known.get("weight", 1.0)
+    return LabelledSet(
+        path.stem,
+        rows,
+        licence=str(known.get("licence", "not stated")),
+        origin=str(known.get("origin", "")),
+        fit=bool(known.get("fit", True)),
+        weight=float(weight) if isinstance(weight, int | float) else 1.0,
+    )

@@ -1,0 +1,271 @@
+"""Texts read once for all local scorers: sentences, tokens with weights, quantities, names, positions.
+
+`Reader` turns a text into a `Reading` and keeps the readings of passages by content, because passages repeat over
+interactions. Nothing here knows what is being scored.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import OrderedDict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from hashlib import blake2b
+from importlib import resources
+
+from scorers.interaction import Interaction
+from scorers.lexicon import FUNCTION_WORDS, NUMBER_WORDS
+from scorers.text import (
+    GRAM_SCRIPTS,
+    Quantity,
+    clean,
+    grams,
+    language,
+    names,
+    negations,
+    quantities,
+    script,
+    sentences,
+    stem,
+    words,
+)
+
+MAX_RESPONSE_CHARACTERS = 32_000
+MAX_RESPONSE_SENTENCES = 100
+MAX_CONTEXT_CHARACTERS = 1_000_000
+MAX_PASSAGES = 500
+"""Bounds of what is read. What lies beyond is not scored and the result is flagged `cut`."""
+
+CITATION = re.compile(
+    r"[\[【(]\s*(?:(?:doc(?:ument)?|source|passage|context|ref(?:erence)?|출처|문서|자료|资料|来源|資料|出典|quelle)s?"
+    r"\s*[:#]?\s*)?(?P<numbers>\d{1,3}(?:\s*[,;~–-]\s*\d{1,3}){0,20})\s*(?:†[^\]】]{0,40})?[\]】)]",
+    re.IGNORECASE,
+)
+"""A citation of passages by number, "[1]", "[2, 3]", "(source 4)", "【5†x】"; a bare "(6)" matches too."""
+_LISTED = re.compile(r"^\s*(?:[-*•#>]+|\d{1,2}[.)])\s+")  # a list's mark is not a number of the answer
+
+_FUNCTION_WEIGHT = 0.05
+_UNKNOWN_WEIGHT = 1.0
+_GRAM_WEIGHT = 0.5
+_FIRST_WORD = 1996  # the vocabulary's line of "the"; from there on it is ordered by frequency
+
+
+class Weights:
+    """How much a word says: 0.05 for function words, else rising with its rarity to 1.
+
+    Rarity is the log rank in the encoder's vocabulary, which lists whole English words by frequency; a word that
+    it does not list is rare. Immutable.
+    """
+
+    def __init__(self, vocabulary: Iterable[str]) -> None:
+        ranked = [word for word in list(vocabulary)[_FIRST_WORD:] if not word.startswith("##")]
+        top = math.log(len(ranked) + 1) or 1.0
+        self._weights = {word: max(0.15, math.log(rank) / top) for rank, word in enumerate(ranked, start=1)}
+        for listed in FUNCTION_WORDS.values():
+            self._weights.update(dict.fromkeys(listed, _FUNCTION_WEIGHT))
+
+    def of(self, word: str) -> float:
+        """The weight of a case-folded word as written, in [0.05, 1]."""
+        return self._weights.get(word, _UNKNOWN_WEIGHT)
+
+
+def load_vocabulary() -> list[str]:
+    """The encoder's vocabulary, one token a line, shipped with the package (see `data/MODEL_CARD.md`)."""
+    return resources.files("scorers.local").joinpath("data/vocab.txt").read_text("utf-8").split("\n")
+
+
+@dataclass(slots=True)
+class Sentence:
+    """One sentence as features see it.
+
+    `tokens` are stems, and character pairs in scripts without spaces; `content` maps each distinct token to its
+    weight; `bulk` is the sum of these weights.
+    """
+
+    text: str
+    words: list[str]
+    tokens: list[str]
+    content: dict[str, float]
+    bulk: float
+    quantities: list[Quantity]
+    negated: bool
+
+
+@dataclass
+class Reading:
+    """A text read once. `positions` maps a token to a bit mask of its places in `tokens`, which has a gap of
+    three places after each sentence-free text end; `cut` is true where the text was over the bound."""
+
+    text: str
+    sentences: list[Sentence]
+    cut: bool = False
+    vectors: dict[str, object] = field(default_factory=dict)
+
+    @cached_property
+    def tokens(self) -> list[str]:
+        return [token for sentence in self.sentences for token in sentence.tokens]
+
+    @cached_property
+    def content(self) -> dict[str, float]:
+        merged: dict[str, float] = {}
+        for sentence in self.sentences:
+            merged.update(sentence.content)
+        return merged
+
+    @cached_property
+    def bulk(self) -> float:
+        return sum(self.content.values())
+
+    @cached_property
+    def positions(self) -> dict[str, int]:
+        places: dict[str, int] = {}
+        bit = 1
+        for token in self.tokens:
+            places[token] = places.get(token, 0) | bit
+            bit <<= 1
+        return places
+
+    @cached_property
+    def folded(self) -> frozenset[str]:
+        """Every word as written, case-folded."""
+        return frozenset(word.casefold() for sentence in self.sentences for word in sentence.words)
+
+    @cached_property
+    def values(self) -> dict[str, set[str]]:
+        """Each number's value with the units that it stands with."""
+        found: dict[str, set[str]] = {}
+        for sentence in self.sentences:
+            for quantity in sentence.quantities:
+                found.setdefault(quantity.value, set()).add(quantity.unit)
+        return found
+
+    @cached_property
+    def holders(self) -> dict[str, list[int]]:
+        """Token to the numbers of the sentences that hold it."""
+        found: dict[str, list[int]] = {}
+        for number, sentence in enumerate(self.sentences):
+            for token in sentence.content:
+                found.setdefault(token, []).append(number)
+        return found
+
+    @cached_property
+    def language(self) -> str | None:
+        return language(self.text)
+
+
+@dataclass
+class Exchange:
+    """One interaction, read. `contexts` is None where contexts are not known."""
+
+    interaction: Interaction
+    question: Reading | None
+    response: Reading | None
+    contexts: list[Reading] | None
+    cut: bool
+    memo: dict[str, object] = field(default_factory=dict)
+
+
+class Reader:
+    """Reads texts, keeping the readings of the last passages within `cache_bytes` (estimated)."""
+
+    def __init__(self, *, cache_bytes: int = 32 * 1024 * 1024) -> None:
+        self._weights = Weights(load_vocabulary())
+        self._cache: OrderedDict[bytes, tuple[Reading, int]] = OrderedDict()
+        self._cache_bytes = cache_bytes
+        self._held = 0
+        self._tokens: dict[str, tuple[tuple[str, float], ...]] = {}
+
+    def exchange(self, interaction: Interaction) -> Exchange:
+        question = (
+            None if interaction.question is None else self.read(interaction.question, MAX_RESPONSE_CHARACTERS)
+        )
+        response = (
+            None if interaction.response is None else self.read(interaction.response, MAX_RESPONSE_CHARACTERS)
+        )
+        contexts = None if interaction.contexts is None else self._passages([p.text for p in interaction.contexts])
+        cut = (
+            any(reading.cut for reading in (question, response) if reading is not None)
+            or any(reading.cut for reading in contexts or ())
+            or (interaction.contexts is not None and len(interaction.contexts) > MAX_PASSAGES)
+        )
+        return Exchange(interaction, question, response, contexts, cut)
+
+    def _short(self, text: str | None) -> Reading | None:
+        return None if text is None else self.read(text, MAX_RESPONSE_CHARACTERS)
+
+    def _passages(self, texts: Sequence[str]) -> list[Reading]:
+        texts = texts[:MAX_PASSAGES]
+        allowed = MAX_CONTEXT_CHARACTERS // max(1, len(texts))
+        return [self._cached(text, allowed) for text in texts]
+
+    def _cached(self, text: str, allowed: int) -> Reading:
+        head = text[:allowed]
+        key = blake2b(head.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+        held = self._cache.get(key)
+        if held is not None and len(text) <= allowed:
+            self._cache.move_to_end(key)
+            return held[0]
+        reading = self.read(text, allowed, None)
+        size = 400 + 24 * len(head)  # measured: 15 to 25 bytes a character for sets, masks and strings
+        if size <= self._cache_bytes // 4 and not reading.cut:
+            self._cache[key] = (reading, size)
+            self._held += size
+            while self._held > self._cache_bytes:
+                _, (_, freed) = self._cache.popitem(last=False)
+                self._held -= freed
+        return reading
+
+    def read(self, text: str, allowed: int, limit: int | None = MAX_RESPONSE_SENTENCES) -> Reading:
+        """Read at most `allowed` characters and `limit` sentences of `text`."""
+        cut = len(text) > allowed
+        cleaned = clean(text[:allowed])
+        found = sentences(cleaned, limit=None if limit is None else limit + 1)
+        if limit is not None and len(found) > limit:
+            cut = True
+            found = found[:limit]
+        return Reading(cleaned, [self._sentence(sentence, limit is not None) for sentence in found], cut)
+
+    def _sentence(self, text: str, spoken: bool) -> Sentence:
+        read = _LISTED.sub("", CITATION.sub(" ", text)) if spoken else text
+        written = words(read)
+        tokens: list[str] = []
+        content: dict[str, float] = {}
+        known = self._tokens
+        for word in written:
+            parts = known.get(word)
+            if parts is None:
+                parts = self._word(word)
+                if len(known) < 50_000 and len(word) <= 32:
+                    known[word] = parts
+            for token, weight in parts:
+                tokens.append(token)
+                content[token] = weight
+        return Sentence(
+            text,
+            written,
+            tokens,
+            content,
+            sum(content.values()),
+            quantities(read),
+            negations(read, written) % 2 == 1,
+        )
+
+    def _word(self, word: str) -> tuple[tuple[str, float], ...]:
+        folded = word.casefold()
+        if script(folded[0]) in GRAM_SCRIPTS:
+            return tuple((gram, _GRAM_WEIGHT) for gram in grams(folded))
+        if folded[0].isdigit():
+            return ((folded, 0.8),)
+        if folded in NUMBER_WORDS and folded != "one":
+            return ((str(NUMBER_WORDS[folded]), 0.8),)
+        return ((stem(folded), self._weights.of(folded)),)
+
+    def tokens(self, text: str) -> list[str]:
+        """The tokens of a piece of clean text."""
+        return [token for word in words(text) for token, _ in self._word(word)]
+
+    def names(self, sentence: Sentence) -> list[str]:
+        """Words of the sentence that look like names, except such as are function words."""
+        return [word for word in names(sentence.words) if self._weights.of(word.casefold()) > _FUNCTION_WEIGHT]

@@ -1,0 +1,228 @@
+"""Features of support: how well the contexts carry each sentence of a response.
+
+Every feature rises or stays when text is added to the contexts, and none depends on the order of passages. With
+coefficients of one sign this makes the score monotone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from scorers.lexicon import FIRST_PERSON
+from scorers.local.reading import Exchange, Reader, Reading, Sentence
+from scorers.text import Quantity
+
+FEATURES = (
+    "recall",
+    "novel_recall",
+    "best",
+    "best_agreeing",
+    "sequence",
+    "pairs",
+    "triples",
+    "numbers",
+    "units",
+    "names",
+    "first_person",
+    "unseen_word",
+)
+"""Per sentence, in [0, 1] or [-1, 0], more is better. `recall`: weighted share of the sentence's tokens that occur
+in the contexts. `novel_recall`: the same over tokens that the question does not hold. `best`: the highest
+recall by one context sentence; `best_agreeing`: the same where a context sentence that differs in denial or
+lacks a number counts for less. `sequence`: longest common subsequence with one passage over the sentence's
+length (ROUGE-L precision; Lin 2004). `pairs`, `triples`: share of neighbouring tokens found in one passage.
+`numbers`, `units`, `names`, `first_person`: minus the share (capped count) that the contexts do not have.
+`unseen_word`: minus the weight of the heaviest word missing."""
+
+
+@dataclass(slots=True)
+class SentenceSupport:
+    """What the contexts have for the response's sentence number `index`.
+
+    `nearest` is (passage rank from 0, sentence text) or None.
+    """
+
+    index: int
+    sentence: Sentence
+    values: list[float]
+    nearest: tuple[int, str] | None = None
+    missing_numbers: list[str] = field(default_factory=list)
+    other_units: list[str] = field(default_factory=list)
+    missing_names: list[str] = field(default_factory=list)
+    missing_words: list[str] = field(default_factory=list)
+    denial_differs: bool = False
+
+
+def length_of_common_subsequence(tokens: Sequence[str], reading: Reading) -> int:
+    """Length of the longest common subsequence, by the bit-vector method of Crochemore et al. (2001).
+
+    One step per token of the sentence on an integer with one bit per token of the passage.
+    """
+    positions = reading.positions
+    size = len(reading.tokens)
+    if not size:
+        return 0
+    full = (1 << size) - 1
+    row = full
+    for token in tokens:
+        mask = positions.get(token)
+        if mask is not None:
+            hit = row & mask
+            row = ((row + hit) | (row - hit)) & full
+    return size - row.bit_count()
+
+
+def neighbours(tokens: Sequence[str], contexts: Sequence[Reading]) -> tuple[float, float]:
+    """Shares of neighbouring token pairs and triples that occur side by side in one passage."""
+    pairs = max(0, len(tokens) - 1)
+    triples = max(0, len(tokens) - 2)
+    found_pairs = bytearray(pairs)
+    found_triples = bytearray(triples)
+    for reading in contexts:
+        masks = [reading.positions.get(token, 0) for token in tokens]
+        previous = 0
+        for i in range(pairs):
+            mask = masks[i + 1]
+            run = (masks[i] << 1) & mask if mask else 0
+            if run:
+                found_pairs[i] = 1
+                if previous and (previous << 1) & mask:
+                    found_triples[i - 1] = 1
+            previous = run
+    share_pairs = sum(found_pairs) / pairs if pairs else 0.0
+    return share_pairs, sum(found_triples) / triples if triples else share_pairs
+
+
+def _has(quantity: Quantity, units: set[str] | None) -> tuple[bool, bool]:
+    """Whether the value occurs, and whether it occurs with a unit that does not deny the quantity's."""
+    if units is None:
+        return False, False
+    return True, not quantity.unit or quantity.unit in units or (units == {""} and quantity.unit[0] != "m")
+
+
+class Support:
+    """Computes support features; holds no state of its own."""
+
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
+
+    def of(self, exchange: Exchange, only: int | None = None) -> list[SentenceSupport]:
+        """Support of every response sentence that has a word; by passage `only` where given."""
+        if exchange.response is None or exchange.contexts is None:
+            return []
+        contexts = exchange.contexts if only is None else [exchange.contexts[only]]
+        asked = exchange.question.content if exchange.question is not None else {}
+        values: dict[str, set[str]] = {}
+        for reading in contexts:
+            for value, units in reading.values.items():
+                values.setdefault(value, set()).update(units)
+        return [
+            self._sentence(index, sentence, contexts, asked, values)
+            for index, sentence in enumerate(exchange.response.sentences)
+            if sentence.tokens
+        ]
+
+    def _sentence(
+        self,
+        index: int,
+        sentence: Sentence,
+        contexts: Sequence[Reading],
+        asked: dict[str, float],
+        values: dict[str, set[str]],
+    ) -> SentenceSupport:
+        found = {token for token in sentence.content if any(token in reading.content for reading in contexts)}
+        bulk = sentence.bulk or 1.0
+        recall = sum(sentence.content[token] for token in found) / bulk
+        novel = {token: weight for token, weight in sentence.content.items() if token not in asked}
+        novel_bulk = sum(novel.values())
+        novel_recall = sum(w for t, w in novel.items() if t in found) / novel_bulk if novel_bulk else recall
+        best, agreeing, nearest, differs = self._nearest(sentence, contexts)
+        sequence = max((length_of_common_subsequence(sentence.tokens, r) for r in contexts), default=0)
+        pairs, triples = neighbours(sentence.tokens, contexts)
+
+        missing_numbers: list[str] = []
+        other_units: list[str] = []
+        for quantity in sentence.quantities:
+            has_value, has_unit = _has(quantity, values.get(quantity.value))
+            if not has_value:
+                missing_numbers.append(quantity.text)
+            elif not has_unit:
+                other_units.append(quantity.text)
+        named = self._reader.names(sentence)
+        missing_names = [
+            name for name in named if not any(name.casefold() in reading.folded for reading in contexts)
+        ]
+        spoken = sum(word.casefold() in FIRST_PERSON for word in sentence.words)
+        if spoken and any(word in reading.folded for word in FIRST_PERSON for reading in contexts):
+            spoken = 0
+        missing = sorted(((w, t) for t, w in sentence.content.items() if t not in found and w > 0.1), reverse=True)
+        row = [
+            recall,
+            novel_recall,
+            best,
+            agreeing,
+            sequence / len(sentence.tokens),
+            pairs,
+            triples,
+            -min(2, len(missing_numbers)) / 2,
+            -min(2, len(other_units)) / 2,
+            -min(3, len(missing_names)) / 3,
+            -min(2, spoken) / 2,
+            -missing[0][0] if missing else 0.0,
+        ]
+        return SentenceSupport(
+            index,
+            sentence,
+            row,
+            nearest,
+            missing_numbers,
+            other_units,
+            missing_names,
+            [token for _, token in missing[:12]],
+            differs,
+        )
+
+    @staticmethod
+    def _nearest(
+        sentence: Sentence, contexts: Sequence[Reading]
+    ) -> tuple[float, float, tuple[int, str] | None, bool]:
+        best = agreeing = 0.0
+        nearest: tuple[int, str] | None = None
+        differs = False
+        bulk = sentence.bulk or 1.0
+        wanted = {quantity.value for quantity in sentence.quantities}
+        for rank, reading in enumerate(contexts):
+            shared: dict[int, float] = {}
+            for token, weight in sentence.content.items():
+                for number in reading.holders.get(token, ()):
+                    shared[number] = shared.get(number, 0.0) + weight
+            for number, weight in shared.items():
+                share = weight / bulk
+                if share <= agreeing:
+                    continue
+                other = reading.sentences[number]
+                same = other.negated == sentence.negated
+                if share > best:
+                    best, nearest, differs = share, (rank, other.text), not same
+                factor = 1.0 if same else 0.6
+                if wanted and not wanted <= {quantity.value for quantity in other.quantities}:
+                    factor *= 0.8
+                agreeing = max(agreeing, share * factor)
+        return best, agreeing, nearest, differs
+
+
+def summary(rows: Sequence[SentenceSupport]) -> list[float]:
+    """The response's features: the mean of each sentence feature weighted by sentence length, then the minimum
+    of each, then brevity: minus log2 of the response's tokens over 8, within [-1, 0]."""
+    lengths = [len(row.sentence.tokens) for row in rows]
+    total = sum(lengths)
+    columns = list(zip(*(row.values for row in rows), strict=True))
+    means = [math.fsum(v * n for v, n in zip(column, lengths, strict=True)) / total for column in columns]
+    return [*means, *(min(column) for column in columns), brevity(total)]
+
+
+def brevity(tokens: int) -> float:
+    """Minus log2 of the number of tokens over 8, within [-1, 0]: the more is said, the more can be wrong."""
+    return -min(1.0, math.log2(1 + tokens) / 8)
