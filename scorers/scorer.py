@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     from scorers.interaction import Field, Interaction
-    from scorers.judge.question import Answer, Question
+    from scorers.judge.question import Answer, Prompt, Question
     from scorers.outcome import Result
 
 
@@ -37,7 +37,8 @@ class ScorerInfo:
     """What a scorer says of itself.
 
     `needs` are the parts of an interaction without which it is not applicable (unknown) or failed (damaged).
-    `scale` describes the raw value for people, e.g. "share of claims, 0 to 1".
+    `scale` describes the raw value for people, e.g. "share of claims, 0 to 1". `metrics` are the names that its
+    results carry, where they are not just `name`.
     """
 
     name: str
@@ -47,6 +48,12 @@ class ScorerInfo:
     direction: Direction
     scale: str
     tier: Tier | None = None
+    metrics: tuple[str, ...] = ()
+
+    @property
+    def gives(self) -> tuple[str, ...]:
+        """The names of its results: an interaction gets one result for each."""
+        return self.metrics or (self.name,)
 
 
 @runtime_checkable
@@ -70,11 +77,16 @@ class JudgedScorer(Protocol):
 
     `questions` may be called again with the answers so far, to ask what depends on them (verdicts on claims
     depend on the claims); it returns only questions not yet answered, and an empty list when it has all it
-    wants. `results` turns the answers into results, missing answers included.
+    wants. `results` turns the answers into results, one for each of `info.gives`, missing answers included.
+    Questions with equal keys must be equal, over all scorers. `prompts` are all that it may use: they are part
+    of the fingerprint, which the runner fills in.
     """
 
     @property
     def info(self) -> ScorerInfo: ...
+
+    @property
+    def prompts(self) -> tuple[Prompt, ...]: ...
 
     def questions(self, interaction: Interaction, answers: Mapping[str, Answer]) -> list[Question]: ...
 

@@ -1,0 +1,47 @@
+"""Which questions share a call. Pure.
+
+`standard`: questions share a call when they look at the same material (contexts or none, reference or none) and
+belong to the same sitting; a question that must see nothing else goes alone. `fused`: one call per sitting, in
+which listings carry the labels of their entries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from scorers.interaction import Field
+from scorers.judge.form import Asked, Call
+from scorers.judge.material import Material
+from scorers.judge.question import Labelling, Listing
+
+_TOKENS_PER_LABEL = 85
+
+
+def pack(questions: Iterable[Asked], material: Material, *, fused: bool, max_output_tokens: int) -> list[Call]:
+    """Group questions into calls, in the order in which they were first asked."""
+    groups: dict[object, list[Asked]] = {}
+    for question in questions:
+        for piece in _pieces(question, max(1, (max_output_tokens - 200) // _TOKENS_PER_LABEL)):
+            groups.setdefault(_group(piece, fused=fused), []).append(piece)
+    return [Call(tuple(group), material, fused=fused) for group in groups.values()]
+
+
+def _pieces(question: Asked, most: int) -> list[Asked]:
+    """Labellings of more items than one reply can hold, in several."""
+    if isinstance(question, Listing) or len(question.items) <= most:
+        return [question]
+    items = question.items
+    return [replace(question, items=items[start : start + most]) for start in range(0, len(items), most)]
+
+
+def _group(question: Asked, *, fused: bool) -> object:
+    sitting = question.sitting if isinstance(question, Labelling) else 0
+    first = question.items[0].id if isinstance(question, Labelling) and question.items else ""
+    piece = first if first not in ("", "1") else ""  # pieces of one labelling must not meet again in one call
+    reference = Field.REFERENCE in question.needs
+    if fused:
+        return (sitting, reference, piece)
+    if isinstance(question, Listing) and question.exact:
+        return (question.key,)
+    return (sitting, reference, Field.CONTEXTS in question.needs, piece)

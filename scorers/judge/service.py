@@ -1,0 +1,151 @@
+"""The judge as one object: options in, results out."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Self
+
+from scorers.interaction import Interaction
+from scorers.judge.cache import VerdictCache
+from scorers.judge.client import Address, Endpoint, Runtime
+from scorers.judge.keys import KeyProvider, key_provider
+from scorers.judge.limits import Budget, BudgetLimits
+from scorers.judge.observer import BreakerState, SilentObserver
+from scorers.judge.options import BudgetPeriod, JudgeOptions
+from scorers.judge.planner import Planner
+from scorers.judge.transport import make_client
+from scorers.outcome import Result
+from scorers.run import fingerprint, judge_interaction
+from scorers.scorer import JudgedScorer
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedMetric:
+    """One metric that the judge gives, with the version and fingerprint of what measures it."""
+
+    metric: str
+    version: str
+    fingerprint: str
+
+
+class Judge:
+    """Scores interactions by asking an LLM. Made anywhere; used, and closed, inside one event loop.
+
+    `environ` is where `api_key.env` is looked up (the composition root's environment). `secret` keys the verdict
+    cache and the fences; replicas need not share it.
+    """
+
+    def __init__(
+        self,
+        options: JudgeOptions,
+        scorers: Sequence[JudgedScorer],
+        *,
+        environ: Mapping[str, str] | None = None,
+        runtime: Runtime | None = None,
+        secret: bytes | None = None,
+    ) -> None:
+        self.options = options
+        self.scorers = tuple(scorers)
+        self._runtime = runtime or Runtime(SilentObserver())
+        environ = environ if environ is not None else {}
+        secret = secret or secrets.token_bytes(32)
+        monotonic = self._runtime.monotonic
+        self._http = make_client(
+            ca_file=options.ca_file,
+            proxy=options.proxy,
+            max_connections=options.max_concurrency * 2,
+            trust_env_proxies=options.proxy_from_env,
+        )
+        self.budget = Budget(
+            hour=_limits(options.budget.hour, options.budget.share),
+            day=_limits(options.budget.day, options.budget.share),
+            unix_seconds=self._runtime.unix_seconds,
+            observer=self._runtime.observer,
+        )
+        keys = key_provider(options.api_key, environ=environ, monotonic=monotonic)
+        self.chat = self._endpoint(options.name, options.base_url, options.model, keys)
+        self.embeddings: Endpoint | None = None
+        if options.embeddings is not None:
+            own = options.embeddings.api_key
+            self.embeddings = self._endpoint(
+                f"{options.name}_embeddings",
+                options.embeddings.base_url or options.base_url,
+                options.embeddings.model,
+                keys if own is None else key_provider(own, environ=environ, monotonic=monotonic),
+            )
+        self._planner = Planner(
+            chat=self.chat,
+            embeddings=self.embeddings,
+            cache=VerdictCache(
+                secret=secret,
+                max_entries=options.cache_entries,
+                ttl_seconds=options.cache_ttl_seconds,
+                monotonic=monotonic,
+            ),
+            options=options,
+            observer=self._runtime.observer,
+            secret=secret,
+        )
+
+    def _endpoint(self, name: str, base_url: str, model: str, keys: KeyProvider) -> Endpoint:
+        return Endpoint(Address(name, base_url, model, keys), self.options, self._http, self.budget, self._runtime)
+
+    @property
+    def metrics(self) -> tuple[JudgedMetric, ...]:
+        """Every metric of which `score` gives a result, in its order."""
+        return tuple(
+            JudgedMetric(metric, scorer.info.version, self._fingerprint(scorer))
+            for scorer in self.scorers
+            for metric in scorer.info.gives
+        )
+
+    def _fingerprint(self, scorer: JudgedScorer) -> str:
+        return fingerprint(scorer, model=self.options.model, plan=self.options.plan)
+
+    def available(self) -> bool:
+        """False while the circuit breaker of the chat endpoint lets no call pass."""
+        return self.chat.breaker.seconds_until_probe() == 0.0
+
+    def down_because(self) -> str:
+        """The cause that holds the breaker open (auth, quota, model_unknown, overloaded, unreachable), or ""."""
+        return self.chat.breaker.cause if self.chat.breaker.state is not BreakerState.CLOSED else ""
+
+    async def score(
+        self, interaction: Interaction, deadline_seconds: float | None = None, *, attempt: int = 0
+    ) -> list[Result]:
+        """One result for each of `metrics`, within `deadline_seconds` (and the configured one). Never raises.
+
+        `attempt` above 0 is a repeat on purpose, which bypasses the cache.
+        """
+        allowed = min(self.options.deadline_seconds, deadline_seconds or self.options.deadline_seconds)
+        return await judge_interaction(
+            self.scorers,
+            interaction,
+            self._planner,
+            fingerprints={scorer.info.name: self._fingerprint(scorer) for scorer in self.scorers},
+            deadline=self._runtime.monotonic() + allowed,
+            attempt=attempt,
+        )
+
+    async def close(self) -> None:
+        """Close all connections; may be called twice."""
+        await self._http.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+
+def _limits(period: BudgetPeriod, share: float) -> BudgetLimits:
+    return BudgetLimits(
+        calls=None if period.calls is None else int(period.calls * share),
+        tokens=None if period.tokens is None else int(period.tokens * share),
+        usd=None if period.usd is None else period.usd * share,
+    )

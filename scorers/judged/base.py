@@ -1,0 +1,97 @@
+"""What judged scorers share: their result's frame, the refusal question, and empty contexts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+from scorers.interaction import Field, Interaction
+from scorers.judge.question import Answer, Labelled, Labelling, Prompt
+from scorers.outcome import (
+    Failed,
+    FailedReason,
+    NotApplicable,
+    NotApplicableReason,
+    Outcome,
+    Result,
+    Usage,
+    Verdict,
+)
+from scorers.refusal import noncommittal
+from scorers.scorer import Direction, Kind, ScorerInfo
+
+NONCOMMITTAL = "noncommittal"
+"""The key of the refusal question, which several scorers ask."""
+REFUSAL = NotApplicable(NotApplicableReason.REFUSAL)
+
+
+def info(
+    name: str,
+    version: str,
+    needs: Sequence[Field],
+    scale: str,
+    *,
+    direction: Direction = Direction.HIGHER_IS_BETTER,
+    metrics: tuple[str, ...] = (),
+) -> ScorerInfo:
+    return ScorerInfo(name, version, Kind.JUDGED, frozenset(needs), direction, scale, metrics=metrics)
+
+
+def result(
+    scorer: ScorerInfo,
+    interaction: Interaction,
+    outcome: Outcome,
+    *,
+    metric: str | None = None,
+    evidence: Mapping[str, object] | None = None,
+    verdicts: Sequence[Verdict] = (),
+    flags: Sequence[str] = (),
+    usage: Usage | None = None,
+) -> Result:
+    """A result without fingerprint, which the runner fills in."""
+    return Result(
+        interaction.id,
+        metric or scorer.name,
+        Kind.JUDGED,
+        outcome,
+        scorer.version,
+        "",
+        evidence=evidence or {},
+        verdicts=tuple(verdicts),
+        flags=tuple(dict.fromkeys(flags)),
+        usage=usage,
+    )
+
+
+def has_contexts(interaction: Interaction) -> bool:
+    """Whether any passage holds text; passages of white space are no contexts."""
+    return any(passage.text.strip() for passage in interaction.contexts or ())
+
+
+def refusal_question(prompt: Prompt) -> Labelling:
+    """Is the response noncommittal? Asked only when the rules are unsure."""
+    return Labelling(NONCOMMITTAL, prompt, frozenset({Field.RESPONSE}), ("yes", "no"), reasons=False)
+
+
+def refuses(interaction: Interaction, answers: Mapping[str, Answer]) -> Literal["yes", "no"] | Failed | None:
+    """By the rules where they are sure, else by the judge; None while the judge has not been asked."""
+    by_rule = noncommittal(interaction.response or "").label
+    if by_rule != "unsure":
+        return by_rule
+    answer = answers.get(NONCOMMITTAL)
+    if answer is None:
+        return None
+    if answer.label is None:
+        return answer.failure or missing(answer)
+    return "yes" if answer.label.label == "yes" else "no"
+
+
+def missing(answer: Answer | None) -> Failed:
+    """The failure of an answer that is not whole, or was never given."""
+    if answer is not None and answer.failure is not None:
+        return answer.failure
+    return Failed(FailedReason.BAD_REPLY, "the judge gave no answer")
+
+
+def flags_of(labelled: Mapping[str, Labelled]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(flag for one in labelled.values() for flag in one.flags))

@@ -1,0 +1,166 @@
+"""Runs scorers on interactions: checks what they need, keeps the deadline, turns every error into an outcome."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TypeVar
+
+from scorers.interaction import Field, Interaction
+from scorers.judge.planner import Planner
+from scorers.judge.question import Answer, Question
+from scorers.outcome import Failed, FailedReason, NotApplicable, NotApplicableReason, Outcome, Result
+from scorers.scorer import JudgedScorer, LocalScorer, ScorerInfo
+
+_LOG = logging.getLogger(__name__)
+_T = TypeVar("_T")
+_UNKNOWN: Mapping[Field, NotApplicableReason] = {
+    Field.QUESTION: NotApplicableReason.NO_QUESTION,
+    Field.CONTEXTS: NotApplicableReason.NO_CONTEXTS,
+    Field.RESPONSE: NotApplicableReason.NO_RESPONSE,
+    Field.REFERENCE: NotApplicableReason.NO_REFERENCE,
+    Field.HISTORY: NotApplicableReason.NO_HISTORY,
+}
+_ORDER = tuple(_UNKNOWN)
+
+
+def unmet(needs: Iterable[Field], interaction: Interaction) -> NotApplicable | Failed | None:
+    """Why a scorer with these needs can not run on this interaction; None when it can.
+
+    A damaged part makes it *failed: incomplete*, an unknown one *not applicable*; damage goes first, since it
+    says that the part exists. A question or reference of white space is unknown; an empty response is known.
+    """
+    wanted = sorted(needs, key=_ORDER.index)
+    for part in wanted:
+        if part in interaction.damage:
+            return Failed(FailedReason.INCOMPLETE, f"{part} is {interaction.damage[part]}")
+    for part in wanted:
+        if not _known(part, interaction):
+            return NotApplicable(_UNKNOWN[part])
+    return None
+
+
+def _known(part: Field, interaction: Interaction) -> bool:
+    if part is Field.CONTEXTS:
+        return interaction.contexts is not None
+    if part is Field.RESPONSE:
+        return interaction.response is not None
+    if part is Field.HISTORY:
+        return bool(interaction.history)
+    text = interaction.question if part is Field.QUESTION else interaction.reference
+    return text is not None and bool(text.strip())
+
+
+def run_local(scorers: Sequence[LocalScorer], batch: Sequence[Interaction]) -> list[list[Result]]:
+    """All results of `scorers` on each interaction of `batch`, in order. Never raises for an interaction."""
+    results: list[list[Result]] = [[] for _ in batch]
+    for scorer in scorers:
+        ready: list[int] = []
+        for index, interaction in enumerate(batch):
+            reason = unmet(scorer.info.needs, interaction)
+            if reason is None:
+                ready.append(index)
+            else:
+                results[index] += _unscored(scorer.info, interaction, reason)
+        for index, got in zip(ready, _score_ready(scorer, [batch[i] for i in ready]), strict=True):
+            results[index] += _unscored(scorer.info, batch[index], got) if isinstance(got, Failed) else got
+    return results
+
+
+def _score_ready(scorer: LocalScorer, ready: list[Interaction]) -> list[list[Result] | Failed]:
+    """Score as one batch; where that breaks, one by one, so that one odd interaction costs only itself."""
+    if not ready:
+        return []
+    scored = _guarded(scorer.info, partial(scorer.score, ready))
+    if not isinstance(scored, Failed) and len(scored) == len(ready):
+        return list(scored)
+    if len(ready) == 1:
+        wrong = f"{0 if isinstance(scored, Failed) else len(scored)} lists of results for one interaction"
+        return [scored if isinstance(scored, Failed) else Failed(FailedReason.SCORER_ERROR, wrong)]
+    return [got for interaction in ready for got in _score_ready(scorer, [interaction])]
+
+
+async def judge_interaction(
+    scorers: Sequence[JudgedScorer],
+    interaction: Interaction,
+    planner: Planner,
+    *,
+    fingerprints: Mapping[str, str],
+    deadline: float,
+    attempt: int = 0,
+) -> list[Result]:
+    """All results of `scorers` on one interaction. Never raises for an interaction, or for a judge that fails.
+
+    `fingerprints` are by scorer name. `deadline` is on the judge's monotonic clock.
+    `attempt` above 0 is a repeat on purpose and bypasses the cache.
+    """
+    results: list[Result] = []
+    running: list[JudgedScorer] = []
+    broken: dict[str, Failed] = {}
+    for scorer in scorers:
+        reason = unmet(scorer.info.needs, interaction)
+        if reason is None:
+            running.append(scorer)
+        else:
+            results += _unscored(scorer.info, interaction, reason)
+
+    def collect(answers: Mapping[str, Answer]) -> list[tuple[str, Question]]:
+        wanted: list[tuple[str, Question]] = []
+        for scorer in running:
+            name = scorer.info.name
+            if name in broken:
+                continue
+            asked = _guarded(scorer.info, partial(scorer.questions, interaction, answers))
+            if isinstance(asked, Failed):
+                broken[name] = asked
+            else:
+                wanted += [(name, question) for question in asked]
+        return wanted
+
+    asking = await planner.ask(interaction, collect, deadline=deadline, use_cache=attempt == 0)
+    for scorer in running:
+        got: list[Result] | Failed
+        if scorer.info.name in broken:
+            got = broken[scorer.info.name]
+        else:
+            got = _guarded(scorer.info, partial(scorer.results, interaction, asking.answers))
+        made = _unscored(scorer.info, interaction, got) if isinstance(got, Failed) else got
+        usage = asking.usage.get(scorer.info.name)
+        results += [replace(one, usage=usage if index == 0 else None) for index, one in enumerate(made)]
+    owners = {metric: scorer.info.name for scorer in scorers for metric in scorer.info.gives}
+    order = [scorer.info.name for scorer in scorers]
+    results.sort(key=lambda one: order.index(owners[one.scorer]) if one.scorer in owners else len(order))
+    return [
+        replace(
+            one, fingerprint=fingerprints.get(owners.get(one.scorer, one.scorer), one.fingerprint), attempt=attempt
+        )
+        for one in results
+    ]
+
+
+def fingerprint(scorer: JudgedScorer, *, model: str, plan: str) -> str:
+    """The instrument: scorer and version, digest of its prompts and of the plan, and the judge model."""
+    digest = hashlib.blake2b(plan.encode(), digest_size=4)
+    for prompt in scorer.prompts:
+        digest.update(prompt.digest.encode())
+    return f"{scorer.info.name}/{scorer.info.version}+{digest.hexdigest()}@{model}"
+
+
+def _unscored(info: ScorerInfo, interaction: Interaction, outcome: Outcome) -> list[Result]:
+    return [
+        Result(
+            interaction.id, metric, info.kind, outcome, info.version, f"{info.name}/{info.version}", tier=info.tier
+        )
+        for metric in info.gives
+    ]
+
+
+def _guarded(info: ScorerInfo, act: Callable[[], _T]) -> _T | Failed:
+    try:
+        return act()
+    except Exception as error:  # noqa: BLE001  # the one place where a bug in any scorer becomes an outcome
+        _LOG.exception("scorer %s raised; its result is failed: scorer_error", info.name)
+        return Failed(FailedReason.SCORER_ERROR, type(error).__name__)
