@@ -37,6 +37,8 @@ class Gathered:
     retrieved: bool = False
     verified: bool | None = None
     unsplit: bool = False
+    marker: str = ""
+    """`hidden` or `scrubbed` where markers stand in the place of every document, and nothing else is told of them."""
     nodes: list[Node] = field(default_factory=list)
 
 
@@ -74,11 +76,11 @@ def gather(group: Sequence[Node], call: Call | None, path: Sequence[Node], optio
     candidates, superseded = _reranked(events)
     rule = "reranker" if any(event.reranked for event in events) else "retriever"
     if events and not any(document.text for document in candidates) and candidates:
+        if not any(d.id or d.score is not None or d.distance is not None for d in candidates):
+            result.marker = "scrubbed" if any(d.scrubbed for d in candidates) else "hidden"
+            return result
         filled, how = _fill(candidates, group, prompt, call, options)
         if filled is None:
-            if all(document.scrubbed or document.hidden for document in candidates):
-                result.used, result.rule = candidates, rule
-                return result
             block = _from_prompt(prompt, call, len(candidates), pattern, options)
             result.used, result.rule = candidates, "ids_only"
             result.unsplit = block is not None
@@ -281,7 +283,7 @@ def _fill(
         return filled, "ids_with_tool_text"
     if not options.split_prompts:
         return None, ""
-    for source, rule in _prompt_texts(prompt, call, group):
+    for source, rule in (*_prompt_texts(prompt, call, group), *_other_prompts(group, call)):
         split = source if isinstance(source, Pieces) else pieces(source, known=len(candidates))
         if split is None or not split.sure or len(split.found) != len(candidates):
             continue
@@ -330,6 +332,16 @@ def _prompt_texts(prompt: Sequence[Message], call: Call | None, group: Sequence[
         found.append((many, "messages"))
     found.extend((m.text, "prompt_text") for m in prompt if m.role == SYSTEM and m.parts)
     found.extend((r, "tool_text") for m in prompt for r in m.results if isinstance(r, str))
+    return found
+
+
+def _other_prompts(group: Sequence[Node], call: Call | None) -> list[tuple[str | Pieces, str]]:
+    """Prompts of the other model calls, such as one that ranked the documents before fewer of them were used."""
+    final = {id(node) for node in call.nodes} if call is not None else set()
+    found: list[tuple[str | Pieces, str]] = []
+    for node in group:
+        if node.role is Role.LLM and id(node) not in final and node.view is not None and node.view.messages:
+            found.extend((m.text, "other_prompt") for m in node.view.messages if m.role == "user" and m.parts)
     return found
 
 

@@ -19,6 +19,8 @@ from collector.records.found import Mark
 from scorers.interaction import Damage, Field, Passage
 
 _MAX_ERROR = 300
+ERROR_HINT = "exception."
+"""The prefix of the attributes of exception events: a span that failed tells why there is no answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +123,9 @@ def _contexts(found: Findings, result: Assessed, limits: Limits, options: Option
     gathered = found.gathered
     used = gathered.used
     if used is None:
-        if _content_off(found) and (gathered.retrieved or not _sees_prompt(found)):
+        if gathered.marker:
+            result.damage[Field.CONTEXTS] = Damage.SCRUBBED if gathered.marker == "scrubbed" else Damage.HIDDEN
+        elif _content_off(found) and (gathered.retrieved or not _sees_prompt(found)):
             result.damage[Field.CONTEXTS] = Damage.HIDDEN
         elif gathered.retrieved:
             truncated = any(limits.touches(n.span) for n in found.group if n.role is Role.RETRIEVER)

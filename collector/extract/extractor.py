@@ -12,11 +12,12 @@ from collector.extract.answer import Asked, Text, history, question, response, t
 from collector.extract.calls import Call, calls_of, final_call
 from collector.extract.contexts import Gathered, gather
 from collector.extract.conventions import conventions
-from collector.extract.damage import Findings, assess
+from collector.extract.damage import ERROR_HINT, Findings, assess
 from collector.extract.documents import Document
 from collector.extract.identity import Identities, scalars
 from collector.extract.limits import Limits
 from collector.extract.options import Options
+from collector.extract.readers import answer_of, model_of, question_of
 from collector.extract.tree import Node, build, unique
 from collector.extract.turns import groups
 from collector.extract.values import squeeze
@@ -52,7 +53,7 @@ def hints(options: Options) -> tuple[bytes, ...]:
     Made from the keys that the conventions and the identities declare; one that holds another is left out.
     """
     declared = {hint for convention in conventions(options) for hint in convention.hints}
-    declared |= {*Identities(options).hints, OWN_MARKER}
+    declared |= {*Identities(options).hints, OWN_MARKER, ERROR_HINT}
     texts = sorted((text for text in declared if text), key=len)
     kept: list[str] = []
     for text in texts:
@@ -177,8 +178,10 @@ class _Builder:
             path = self._path(call.node)
             top = top_answer(path, options)
         answered = response(call, top)
-        if call is None and (answered is None or not self._retrieves()) and not self._failed_with_question(path):
+        if call is None and (answered is None or not self._retrieves()) and not self._unanswered():
             return None
+        if call is not None and answered is None and call.asks_tools and not call.failed and path == [call.node]:
+            return None  # a step of an agent whose other calls are in traces of their own
         anchor = call.node if call is not None else (answered.node if answered is not None and answered.node else path[0])
         service = anchor.span.resource.service_name
         gathered = gather(self._group, call, path, options, self._pattern(service, "context"))
@@ -207,11 +210,16 @@ class _Builder:
     def _retrieves(self) -> bool:
         return any(n.role in (Role.RETRIEVER, Role.RERANKER) or (n.view and n.view.documents) for n in self._group)
 
-    def _failed_with_question(self, path: Sequence[Node]) -> bool:
-        """Whether the application's own span took a question and failed before any model was asked."""
-        return self._retrieves() and any(
-            n.span.status is Status.ERROR and n.view is not None and n.view.input is not None for n in path
-        )
+    def _unanswered(self) -> bool:
+        """Whether something was retrieved for an answer that failed, or whose spans are missing.
+
+        Missing: the parent of the topmost span is in its own process, by the flags, and was never seen.
+        """
+        if not self._retrieves():
+            return False
+        top = self._tops[0]
+        lost = bool(top.span.parent_span_id) and top.parent is None and top.span.parent_is_remote is False
+        return lost or any(n.span.status is Status.ERROR for n in self._group)
 
     def _pattern(self, service: str, which: str) -> str | None:
         for pattern in self._options.prompt_patterns:
@@ -238,7 +246,8 @@ class _Builder:
                 if view.role is Role.RETRIEVER and query not in only:
                     only.append(query)
         early.sort(key=len, reverse=True)
-        return Asked(texts, tuple(early), only[0] if len(only) == 1 else None, pattern)
+        candidates = only or early
+        return Asked(texts, tuple(early), candidates[0] if len(candidates) == 1 else None, pattern)
 
     def _found(
         self,
@@ -283,7 +292,7 @@ class _Builder:
                 resource, "deployment.environment.name", "deployment.environment", "langfuse.environment"
             ),
             convention=anchor.view.convention if anchor.view is not None else "",
-            model=_first(call, "model") or _first(call, "request_model"),
+            model=self._model(call, findings.response),
             request_model=_first(call, "request_model"),
             session=identity.session,
             user=identity.user,
@@ -301,13 +310,39 @@ class _Builder:
             ended_unix_nano=max((n.span.end_unix_nano for n in (*path, anchor)), default=0),
         )
 
+    def _model(self, call: Call | None, text: str | None) -> str | None:
+        """The model that answered: as the call says, else as a later step says of the same message, else as another
+        call of the same requested model says, else the requested one."""
+        served, wanted = _first(call, "model"), _first(call, "request_model")
+        if call is None or (served is not None and served != wanted):
+            return served
+        if text is not None:
+            for node in self._group:
+                payload = node.view.input if node.view is not None and node.role is not Role.LLM else None
+                raw = payload.raw if payload is not None else None
+                if payload is not None and isinstance(raw, str) and "model_name" in raw and text[:40] in raw:
+                    name = model_of(payload.value)
+                    if name is not None:
+                        return name
+        for node in self._group:
+            view = node.view
+            if view is not None and view.role is Role.LLM and view.model is not None and view.request_model == wanted:
+                return view.model
+        return served or wanted
+
     def _rewritten(self, question_text: str | None, calls: Sequence[Call], call: Call | None) -> str | None:
         """The query of a retrieval that an earlier model call wrote in place of the question."""
         if question_text is None:
             return None
         said = {squeeze(c.text) for c in calls if c is not call and c.text is not None}
         for node in self._group:
-            if node.view is None or node.role is not Role.RETRIEVER:
+            if node.view is None:
+                continue
+            if node.role is not Role.RETRIEVER:
+                if node.role is Role.CHAIN and node.view.output is not None and not node.view.output.hidden:
+                    text = answer_of(node.view.output.value, self._options.max_json_bytes)
+                    if text is not None and len(text) < 2_000:
+                        said.add(squeeze(text))
                 continue
             for query in _queries(node.view, self._options.max_json_bytes):
                 if squeeze(query) != squeeze(question_text) and squeeze(query) in said:
@@ -317,8 +352,6 @@ class _Builder:
 
 def _queries(view: View, max_chars: int) -> list[str]:
     """The texts that a retrieval or an embedding was asked for."""
-    from collector.extract.readers import question_of
-
     found = []
     if view.query:
         found.append(view.query)

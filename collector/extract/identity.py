@@ -19,6 +19,8 @@ behind a dot (`traceloop.association.properties.session_id`)."""
 _IN_METADATA = {"session": ("session", "thread"), "user": ("user", "username"), "tenant": ()}
 """Bare names that count only inside of metadata: elsewhere they are too common."""
 _METADATA = re.compile(r"(?:^|[._])(?:metadata|properties|association|tracetag|trace|customattributes|custom_attributes|baggage)\.[^.]+$", re.IGNORECASE)
+_MACHINE_MADE = re.compile(r"^(?:[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|[0-9a-f]{32})$", re.IGNORECASE)
+"""Where a scrubber took an identity away, an id that a library made up for its run is no substitute for it."""
 _NOT_OURS = ("langsmith.trace.", "process.", "code.", "thread.", "http.", "service.", "user_agent.", "telemetry.", "host.", "os.", "k8s.", "logfire.")
 _CONTENT = re.compile(
     r"message|content|prompt|completion|input|output|document|query|question|answer|response\.text|result|variables|"
@@ -60,6 +62,7 @@ class Identities:
         values: dict[str, str | None] = {}
         rules: list[tuple[str, str]] = []
         scrubbed = False
+        masked: set[str] = set()
         sources: list[Attributes] = [node.span.attributes for node in nodes]
         seen = {id(source) for source in sources}
         for node in nodes:
@@ -78,7 +81,9 @@ class Identities:
                 key, text = found
                 if is_scrubbed(text) or is_redacted(text):
                     scrubbed = True
-                    values[name] = None
+                    masked.add(name)
+                elif name in masked and _MACHINE_MADE.match(text):
+                    continue
                 else:
                     values[name] = text
                     rules.append((name, key))

@@ -14,7 +14,7 @@ from collector.extract.messages import (
     message,
     messages,
 )
-from collector.extract.values import Json, as_count, as_text, looks_encoded, unwrap
+from collector.extract.values import Json, as_count, as_text, is_repr, looks_encoded, unwrap
 
 QUESTION_KEYS = (
     "question", "user_question", "userQuestion", "query", "user_query", "userQuery", "query_str", "input", "user_input",
@@ -43,10 +43,11 @@ def answer_of(value: Json, max_chars: int, depth: int = 0) -> str | None:
     if depth > _MAX_DEPTH:
         return None
     if isinstance(value, str):
-        inner = unwrap(value, max_chars) if depth and looks_encoded(value) and value[:1] == "{" else value
+        printed = is_repr(value)
+        inner = unwrap(value, max_chars) if printed or (depth and looks_encoded(value) and value[:1] == "{") else value
         if isinstance(inner, dict):
-            return answer_of(inner, max_chars, depth + 1) or as_text(value)
-        return as_text(value)
+            return answer_of(inner, max_chars, depth + 1) or (None if printed else as_text(value))
+        return None if printed else as_text(value)
     if isinstance(value, dict):
         return _answer_of_object(value, max_chars, depth)
     if isinstance(value, list):
@@ -104,9 +105,12 @@ def question_of(value: Json, max_chars: int, depth: int = 0) -> str | None:
     if depth > _MAX_DEPTH:
         return None
     if isinstance(value, str):
-        inner = unwrap(value, max_chars) if depth and looks_encoded(value) and value[:1] in "{[" else value
+        printed = is_repr(value)
+        inner = unwrap(value, max_chars) if printed or (depth and looks_encoded(value) and value[:1] in "{[") else value
         if isinstance(inner, dict | list):
-            return question_of(inner, max_chars, depth + 1) or as_text(value)
+            return question_of(inner, max_chars, depth + 1) or (None if printed else as_text(value))
+        if printed:
+            return None
         text = as_text(value)
         return None if text is None or _OBJECT.match(text) else text
     if isinstance(value, list):
@@ -161,9 +165,10 @@ def _component_question(value: dict[str, Json], max_chars: int, depth: int) -> s
 
 def replies_of(value: Json, max_chars: int) -> tuple[Message, ...] | None:
     """What a model's output says, as messages; None where nothing of it can be read."""
-    value = unwrap(value, max_chars) if isinstance(value, str) and looks_encoded(value) and value[:1] in "{[" else value
+    if isinstance(value, str) and (is_repr(value) or (looks_encoded(value) and value[:1] in "{[")):
+        value = unwrap(value, max_chars)
     if isinstance(value, str):
-        text = as_text(value)
+        text = None if is_repr(value) else as_text(value.removeprefix("assistant: "))
         return (Message(ASSISTANT, (text,)),) if text else None
     if isinstance(value, list):
         if value and isinstance(value[0], list | str) and (len(value) == 1 or isinstance(value[0], list)):
@@ -211,7 +216,8 @@ def _reply_of_object(value: dict[str, Json], max_chars: int) -> tuple[Message, .
 _MODEL_PATHS = (
     ("model",), ("model_name",), ("llm_output", "model_name"), ("raw", "model"), ("modelVersion",), ("model_version",),
     ("response_metadata", "model_name"), ("response_metadata", "model"), ("meta", "model"), ("data", "response_metadata", "model_name"),
-    ("kwargs", "response_metadata", "model_name"),
+    ("kwargs", "response_metadata", "model_name"), ("inputs", "kwargs", "response_metadata", "model_name"),
+    ("input", "response_metadata", "model_name"),
 )  # fmt: skip
 _NESTS = ("choices", "generations", "replies", "messages", "message", "outputs", "output", "kwargs", "additional_kwargs", "response")
 

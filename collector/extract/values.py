@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import re
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -20,6 +21,10 @@ MAX_DEPTH = 40
 MAX_NODES = 200_000
 _LAYERS = 3
 _BRACKETS = re.compile(r"[\[({]")
+_ANGLES = re.compile(
+    r"""('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")|<[A-Za-z_][\w.]*: ('(?:[^'\\]|\\.)*'|-?\d+)>|<[^<>'"\n]{1,300}>""", re.DOTALL
+)
+_CONSTRUCTOR = re.compile(r"^\s*[A-Z]\w{1,60}\(\s*(?:[a-zA-Z_]\w{0,60}\s*[=:]|\))")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _SCRUBBED = re.compile(r"^\s*\[(?:scrubbed|redacted|filtered|masked)\b[^\]]{0,200}\]\s*$", re.IGNORECASE)
 _REDACTED = re.compile(
@@ -66,7 +71,14 @@ def looks_encoded(text: str) -> bool:
     """Whether a string may be JSON or a Python literal of a container or a quoted string."""
     head = text[:64].lstrip()[:1]
     tail = text[-64:].rstrip()[-1:]
-    return (head, tail) in {("{", "}"), ("[", "]"), ('"', '"'), ("(", ")"), ("'", "'")}
+    return (head, tail) in {("{", "}"), ("[", "]"), ('"', '"'), ("(", ")"), ("'", "'")} or (
+        tail == ")" and is_repr(text)
+    )
+
+
+def is_repr(text: str) -> bool:
+    """Whether a text begins like the `repr` of a Python object (`Name(field=...`): no text that a person wrote."""
+    return _CONSTRUCTOR.match(text[:200]) is not None
 
 
 def loads(text: str, max_chars: int) -> Json:
@@ -79,7 +91,7 @@ def loads(text: str, max_chars: int) -> Json:
         pass
     head = text[:64].lstrip()[:1]
     if head not in {"{", "[", "(", '"', "'"}:
-        return MISSING
+        return _literal(text) if is_repr(text) else MISSING
     try:  # the standard parser takes NaN, lone surrogates and control characters, which others emit
         return json.loads(text, strict=False)
     except (ValueError, RecursionError):
@@ -87,25 +99,61 @@ def loads(text: str, max_chars: int) -> Json:
 
 
 def _literal(text: str) -> Json:
+    """A Python literal, or the `repr` of objects, whose constructor calls become objects of their keywords.
+
+    Only the syntax is read: nothing is looked up, called or evaluated.
+    """
     if len(text) > MAX_LITERAL_CHARS or len(_BRACKETS.findall(text)) > 20_000 or text.lstrip()[:1] == '"':
         return MISSING
     try:
-        return _plain(ast.literal_eval(text.strip()))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the parser warns of odd escapes in a text that is not our code
+            tree = ast.parse(_ANGLES.sub(_angle, text.strip()), mode="eval")
+        return _plain(tree.body)
     except (ValueError, SyntaxError, MemoryError, RecursionError, TypeError):
         return MISSING
 
 
-def _plain(value: object, depth: int = 0) -> Json:
-    """A literal with tuples and sets as lists, and keys as strings."""
+def _angle(match: re.Match[str]) -> str:
+    """`<Role.USER: 'user'>` as 'user', other `<...>` as None; strings as they are."""
+    if match.group(1) is not None:
+        return match.group(1)
+    return match.group(2) if match.group(2) is not None else "None"
+
+
+def _plain(node: ast.expr, depth: int = 0) -> Json:
+    """A syntax tree of literals as plain values; tuples and sets as lists, keys as strings, names as their text."""
     if depth > MAX_DEPTH:
         return None
-    if isinstance(value, dict):
-        return {str(key): _plain(item, depth + 1) for key, item in value.items()}
-    if isinstance(value, list | tuple | set | frozenset):
-        return [_plain(item, depth + 1) for item in value]
-    if isinstance(value, str | bool | int | float) or value is None:
-        return value
-    return str(value)
+    if isinstance(node, ast.Constant):
+        value = node.value
+        return value if isinstance(value, str | bool | int | float) or value is None else str(value)
+    if isinstance(node, ast.Dict):
+        return {
+            str(_plain(key, depth + 1)): _plain(item, depth + 1)
+            for key, item in zip(node.keys, node.values, strict=True)
+            if key is not None
+        }
+    if isinstance(node, ast.List | ast.Tuple | ast.Set):
+        return [_plain(item, depth + 1) for item in node.elts]
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        number = _plain(node.operand, depth + 1)
+        return -number if isinstance(number, int | float) else None
+    if isinstance(node, ast.Call):
+        return _call(node, depth)
+    if isinstance(node, ast.Attribute):
+        return node.attr.lower()
+    if isinstance(node, ast.Name):
+        return {"nan": None, "inf": None, "true": True, "false": False, "null": None}.get(node.id, node.id)
+    raise ValueError("no literal")
+
+
+def _call(node: ast.Call, depth: int) -> Json:
+    keywords = {word.arg: _plain(word.value, depth + 1) for word in node.keywords if word.arg is not None}
+    if keywords:
+        return keywords
+    values = [_plain(item, depth + 1) for item in node.args]
+    return values[0] if len(values) == 1 else values
 
 
 def unwrap(value: Json, max_chars: int) -> Json:

@@ -45,8 +45,10 @@ class MLflow:
         if role is Role.LLM:
             view.messages = messages(given.value, source.max_chars) if given is not None else None
             view.replies = replies_of(gave.value, source.max_chars) if gave is not None else None
-            view.request_model = as_text(source.parsed("mlflow.llm.model"))
-            view.model = (model_of(gave.value) if gave is not None else None) or view.request_model
+            view.request_model = as_text(source.parsed("mlflow.llm.model")) or (
+                model_of(given.value) if given is not None else None
+            )
+            view.model = model_of(gave.value) if gave is not None else None
             view.input_tokens, view.output_tokens = usage_of(source.parsed("mlflow.chat.tokenUsage"))
             if view.input_tokens is None and gave is not None:
                 view.input_tokens, view.output_tokens = usage_of(gave.value)

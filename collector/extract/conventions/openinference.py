@@ -70,15 +70,16 @@ class OpenInference:
             choices = [c for item in flattened(attributes, "llm.choices.") if (c := as_text(item.get("completion.text")))]
             view.replies = replies_of(choices[0] if choices else view.output.value, source.max_chars)
         view.variables = variables(source.parsed("llm.prompt_template.variables"))
-        view.model = source.text("llm.model_name")
+        view.request_model = source.text("llm.model_name")
         view.input_tokens = source.count("llm.token_count.prompt")
         view.output_tokens = source.count("llm.token_count.completion")
         if view.output is not None and not view.output.hidden:
             served = model_of(view.output.value)
-            if served is not None:
-                view.request_model, view.model = view.model, served
+            view.model = served
             if view.input_tokens is None and view.output_tokens is None:
                 view.input_tokens, view.output_tokens = usage_of(view.output.value)
+        if view.request_model is None:
+            view.request_model = model_of(source.parsed("llm.invocation_parameters"))
         view.content_off |= any(m.text == "__REDACTED__" for m in view.messages or ())
 
     def _retriever(self, source: Source, view: View, role: Role) -> None:

@@ -8,7 +8,7 @@ from collector.extract.documents import Document, documents
 from collector.extract.messages import ASSISTANT, SYSTEM, TOOL, USER, Message, content_text, message, messages
 from collector.extract.values import Json, as_text
 from collector.extract.view import Payload, Role, Source, View
-from collector.otlp.model import Attributes, Value
+from collector.otlp.model import Attributes, Status, Value
 
 _ROLES = {
     "chat": Role.LLM,
@@ -51,8 +51,6 @@ class OTelGenAI:
         attributes = source.attributes
         operation = source.text("gen_ai.operation.name")
         view = View(self.name, _ROLES.get(operation.lower()) if operation else self._role(source))
-        if operation is None and view.role is None and not self._has_content(source):
-            return None
         self._content(attributes, view, source.max_chars)
         for event in source.span.events:
             if event.name in (_DETAILS, "gen_ai.operation.details"):
@@ -88,12 +86,6 @@ class OTelGenAI:
     def _logged(self, source: Source) -> bool:
         return any(record.event_name.startswith("gen_ai.") for record in source.logs)
 
-    def _has_content(self, source: Source) -> bool:
-        return any(
-            key in source.attributes
-            for key in ("gen_ai.input.messages", "gen_ai.output.messages", "gen_ai.retrieval.documents")
-        )
-
     def _role(self, source: Source) -> Role | None:
         """The role of a span that does not say its operation."""
         attributes = source.attributes
@@ -110,6 +102,8 @@ class OTelGenAI:
         ):
             return Role.LLM
         if "gen_ai.output.messages" in attributes:
+            return Role.LLM
+        if "gen_ai.request.model" in attributes and source.span.status is Status.ERROR and "embed" not in source.span.name:
             return Role.LLM
         return None
 

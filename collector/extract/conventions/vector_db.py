@@ -18,7 +18,10 @@ class VectorDB:
     """Queries to vector stores as their client libraries' instrumentations write them."""
 
     name = "vector_db"
-    hints = ("db.query.result", "db.system", "db.search.", "db.vector.", "db.operation", "pinecone.query")
+    hints = (
+        "db.query.result", "db.search.result", "db.vector.", "chroma", "qdrant", "Qdrant", "pinecone", "Pinecone",
+        "weaviate", "Weaviate", "milvus", "Milvus", "lancedb", "marqo", "vespa", "pgvector", "vectordb", "astra",
+    )  # fmt: skip
 
     def read(self, source: Source) -> View | None:
         attributes = source.attributes
