@@ -40,6 +40,7 @@ WINDOW_SECONDS = 20.0
 READY_SECONDS = 60.0
 APPLICATION_SECONDS = 30.0
 LIVE_STEP, LINE_STEP = 1.0, 5.0
+WORST = 3
 FOREVER_SECONDS = 86_400.0
 """Children end by themselves after a day even with --keep-running."""
 
@@ -95,21 +96,36 @@ def run(args: argparse.Namespace) -> int:
         return 2
     live = sys.stdout.isatty()
     view = View(sys.stdout, live=live, width=shutil.get_terminal_size().columns)
-    with (
-        _signals() as stop,
-        tempfile.TemporaryDirectory(prefix="groundwatch-demo-") as directory,
-        ExitStack() as ends,
-    ):
+    with _signals() as stop:
+        return perform(args, view, stop, step=LIVE_STEP if live else LINE_STEP)
+
+
+def perform(
+    args: argparse.Namespace,
+    view: View,
+    stop: threading.Event,
+    *,
+    step: float,
+    settle_seconds: float = SETTLE_SECONDS,
+    ports: tuple[int, int] = (4318, 4317),
+    sidecar: Callable[[Path, Path], Child] = start_sidecar,
+) -> int:
+    """The whole play, from the first process to the summary; gives the exit code.
+
+    `sidecar` starts one from (config file, log file) on `ports` (HTTP, gRPC), or others where those are taken. `stop` ends the play early. All processes have ended when
+    this returns, whatever happened.
+    """
+    with tempfile.TemporaryDirectory(prefix="groundwatch-demo-") as directory, ExitStack() as ends:
         try:
-            stage = _Stage(args, view, stop, Path(directory), ends)
-            stage.start()
-            stage.play(LIVE_STEP if live else LINE_STEP)
+            stage = _Stage(args, view, stop, Path(directory), ends, settle_seconds=settle_seconds)
+            stage.start(sidecar, ports)
+            stage.play(step)
         except (RuntimeError, OSError) as error:
             # Ctrl-C while a child is starting makes that child fail; that is no failure of the demo.
-            if not stop.is_set():
-                sys.stderr.write(f"groundwatch demo: {error}\n")
-                return 1
-            return 0
+            if stop.is_set():
+                return 0
+            sys.stderr.write(f"groundwatch demo: {error}\n")
+            return 1
         ends.close()  # everything has ended before the summary is read
         return stage.summary()
 
@@ -149,29 +165,38 @@ class _Stage:
     """The running processes, the clock of the play, and what was seen."""
 
     def __init__(
-        self, args: argparse.Namespace, view: View, stop: threading.Event, directory: Path, ends: ExitStack
+        self,
+        args: argparse.Namespace,
+        view: View,
+        stop: threading.Event,
+        directory: Path,
+        ends: ExitStack,
+        *,
+        settle_seconds: float,
     ) -> None:
         self._args = args
         self._view = view
         self._stop = stop
         self._directory = directory
         self._ends = ends
+        self._settle = settle_seconds
         self._acts: list[_Act] = []
         self._history: list[tuple[float, Snapshot]] = []
         self._url = ""
         self._applications: list[Child] = []
+        self._worst: list[str] = []
         self._client = self._ends.enter_context(httpx.Client(timeout=5.0, trust_env=False))
 
-    def start(self) -> None:
+    def start(self, sidecar: Callable[[Path, Path], Child], ports: tuple[int, int]) -> None:
         """Sidecar, model, application; they are ended in reverse. Raises RuntimeError with what failed."""
-        http, grpc = free_port(4318), free_port(4317)
+        http, grpc = map(free_port, ports)
         self._url = f"http://127.0.0.1:{http}"
         config = self._directory / "groundwatch.yaml"
         config.write_text(yaml.safe_dump(sidecar_config(http=http, grpc=grpc)), encoding="utf-8")
         self._view.say(
             "starting a sidecar (groundwatch run), a stub model and a RAG application, all on 127.0.0.1 ..."
         )
-        self._sidecar = self._keep(start_sidecar(config, self._directory / "sidecar.log"))
+        self._sidecar = self._keep(sidecar(config, self._directory / "sidecar.log"))
         self._wait_ready()
         self._model = self._keep(
             start_model(self._directory / "model.log", seed=self._args.seed, max_seconds=FOREVER_SECONDS)
@@ -220,12 +245,13 @@ class _Stage:
             elapsed = time.monotonic() - begin
             snapshot = self._scrape()
             self._history.append((elapsed, snapshot))
-            if elapsed - act_begins >= SETTLE_SECONDS:
+            if elapsed - act_begins >= self._settle:
                 if not self._acts or self._acts[-1].release != release:
                     self._acts.append(_Act(release, model, snapshot, snapshot))
                 self._acts[-1].last = snapshot
             self._view.show(self._frame(elapsed, release, half, snapshot))
             if self._stop.is_set() or (elapsed >= duration and not self._args.keep_running):
+                self._worst = self._lowest()
                 return
             if elapsed >= half and not self._args.no_drop and release == OK_RELEASE[0]:
                 self._replace()
@@ -254,6 +280,15 @@ class _Stage:
             raise RuntimeError(
                 f"{self._url}/metrics can not be read ({error}); the end of the sidecar's log:\n{log}"
             ) from None
+
+    def _lowest(self) -> list[str]:
+        """Lines on the lowest-scored answers, from the status API; none when it has none to tell."""
+        try:
+            reply = self._client.get(f"{self._url}/api/v1/status")
+            rows = reply.json()["worst"] if reply.status_code == 200 else []
+            return [f"  {row['trace_id']}  {row['metric']} {float(row['score']):.2f}" for row in rows[:WORST]]
+        except (httpx.HTTPError, ValueError, KeyError, TypeError):
+            return []  # a hint for the reader; the play does not depend on it
 
     def _frame(self, elapsed: float, release: str, half: float, snapshot: Snapshot) -> Frame:
         while len(self._history) > 1 and self._history[1][0] <= elapsed - WINDOW_SECONDS:
@@ -287,10 +322,11 @@ class _Stage:
                 say(f"planted in release {release} ({model}), {sum(told.values())} calls: {parts};")
                 say(f"  {wrong[model, 'True']} of its questions were looked up in the wrong place")
         _report(self._acts, say)
-        seen = self._acts[-1].last.found if self._acts else 0
-        scored = any(act.last.sums for act in self._acts)
+        if self._worst:
+            say("lowest scores (trace id; with --keep-running, `groundwatch why TRACE_ID` says more):")
+            say("\n".join(self._worst))
         say("\n" + NEXT)
-        if self._acts and not (seen and scored):
+        if self._acts and not any(estimate.n_eff for act in self._acts for estimate in act.estimates):
             sys.stderr.write("groundwatch demo: no interaction was scored; that is a defect, please report it\n")
             return 1
         return 0
