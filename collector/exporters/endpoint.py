@@ -35,7 +35,7 @@ def refuse_own(endpoint: str, own: Iterable[tuple[str, int]]) -> None:
             ours = loopback or bool(targets & mine)
         if ours:
             raise OwnEndpointError(
-                f"export.otlp.endpoint: {parts.hostname}:{port} is groundwatch's own receiver ({host or '*'}:{port}); "
+                f"export.otlp.endpoint: {parts.hostname}:{port} is groundwatch's own receiver; "
                 "point it at the collector or backend that shall store the evaluation events"
             )
 

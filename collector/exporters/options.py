@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
 
@@ -51,8 +52,8 @@ class OtlpOptions(BaseModel):
     @field_validator("endpoint")
     @classmethod
     def _url(cls, value: str) -> str:
-        scheme, separator, rest = value.partition("://")
-        if scheme not in ("http", "https") or not separator or not rest.strip("/"):
+        parts = urlsplit(value)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ValueError(f"{value!r} is no URL; write http://host:port or https://host:port")
         return value
 

@@ -26,6 +26,7 @@ from collector.telemetry.instruments import Telemetry
 from scorers.outcome import Failed, Result, Score
 
 EVENT_NAME = "gen_ai.evaluation.result"
+_LAST_CALL_SECONDS = 1.0
 _MAX_RESOURCE_ATTRIBUTES = 64
 _MAX_TEXT = 1_024
 _MAX_EXPLANATION = 4_096
@@ -71,6 +72,11 @@ class EvaluationEvents:
         }
         telemetry.gauge(metrics.EVENTS_WAITING).set_function(lambda: float(len(self._queue)))
 
+    @property
+    def resources(self) -> int:
+        """Resources of evaluated services that are kept."""
+        return len(self._resources)
+
     def start(self) -> None:
         """Start the sending thread; twice is fine."""
         if self._thread is None and not self._stopping:
@@ -92,6 +98,10 @@ class EvaluationEvents:
             self._queue.clear()
         self._outcomes["dropped_shutdown"].inc(left)
         await asyncio.to_thread(self._exporter.shutdown)
+        if self._thread is not None:
+            await asyncio.to_thread(
+                self._thread.join, _LAST_CALL_SECONDS
+            )  # closing ends the call that was in flight
 
     def settle(self, settled: Settled) -> None:
         """Turn the results of one interaction into events."""
