@@ -112,8 +112,8 @@ def perform(
 ) -> int:
     """The whole play, from the first process to the summary; gives the exit code.
 
-    `sidecar` starts one from (config file, log file) on `ports` (HTTP, gRPC), or others where those are taken. `stop` ends the play early. All processes have ended when
-    this returns, whatever happened.
+    `sidecar` starts one from (config file, log file) on `ports` (HTTP, gRPC), or others where those are taken.
+    `stop` ends the play early. All processes have ended when this returns, whatever happened.
     """
     with tempfile.TemporaryDirectory(prefix="groundwatch-demo-") as directory, ExitStack() as ends:
         try:
