@@ -16,6 +16,7 @@ class Release(StrEnum):
     EVICTED_OVERSIZE = "evicted_oversize"  # over the per-trace cap
     EVICTED_MEMORY = "evicted_memory"  # memory limit reached
     DRAIN = "drain"  # shutdown
+    NO_HINT = "no_hint"  # nothing in it that a convention reads: dropped, never handed on
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,502 @@
+"""Spans and log records by trace: open, held, closed, released."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import compress
+from typing import Protocol
+
+import numpy as np
+
+from collector.assembly import heads
+from collector.assembly.cold import Block, Cold
+from collector.assembly.hints import HintSearch, is_own
+from collector.assembly.open_trace import CUT_COST, ITEM_COST, OpenTrace
+from collector.assembly.options import Options
+from collector.assembly.tombstones import Tombstones
+from collector.assembly.wheel import Wheel
+from collector.otlp.model import RawItem
+from collector.pipeline.clock import Clock
+from collector.records.batch import Batch, Group, Refusal, Signal
+from collector.records.trace import Release, ReleasedTrace
+from collector.telemetry import metrics
+from collector.telemetry.instruments import Telemetry
+
+# Below this distance to the memory limit the bytes of a request are counted before it is taken.
+_NEAR_BYTES = 32 * 1024 * 1024
+# Eviction goes on until this share of the limit is free, so that not every request evicts.
+_FREE_SHARE = 0.05
+_SHUTTING_DOWN_RETRY_SECONDS = 5.0
+_RETRY_SECONDS = (1.0, 30.0)
+_IN_TIME = (Release.QUIET, Release.DEADLINE)
+
+
+class Downstream(Protocol):
+    """Takes a released trace. Never blocks: what it can not take it sheds and counts."""
+
+    def __call__(self, trace: ReleasedTrace, /) -> None: ...
+
+
+class Notes(Protocol):
+    """Takes what is told about a trace, for `groundwatch why`."""
+
+    def note(self, trace_id: str, stage: str, text: str) -> None: ...
+
+
+@dataclass(slots=True)
+class _Tally:
+    """What became of the items of one request."""
+
+    held: int = 0
+    duplicate: int = 0
+    late: int = 0
+    malformed: int = 0
+    own_evaluation: int = 0
+    unrelated: int = 0
+
+
+class Assembler:
+    """An `Intake` that groups items by trace and hands on the traces in which a hint occurs.
+
+    `hints` are byte literals of which at least one occurs in every span or log record that a convention reads;
+    `log_event_hints` those of conventions whose content may come in log events. Synchronous, single-threaded:
+    `offer` and `tick` are called from one thread; `tick` about every 0.25 to 1 s.
+
+    Counts, per item taken, one outcome: held, duplicate, late, malformed, own_evaluation or unrelated. A request
+    that it refuses whole is counted by who offered it.
+    """
+
+    def __init__(
+        self,
+        options: Options,
+        *,
+        hints: Sequence[bytes],
+        log_event_hints: Sequence[bytes] = (),
+        clock: Clock,
+        telemetry: Telemetry,
+        downstream: Downstream,
+        notes: Notes | None = None,
+    ) -> None:
+        self._options = options
+        self._search = HintSearch(hints, log_event_hints)
+        self._clock = clock
+        self._downstream = downstream
+        self._notes = notes
+        self._cold = Cold(options.tombstones // 2)
+        self._apart: dict[bytes, OpenTrace] = {}  # every trace that is held by itself
+        self._unhinted: dict[bytes, OpenTrace] = {}  # those of them without a hint, in order of coming here
+        self._oversize: dict[bytes, OpenTrace] = {}  # those of them over a cap
+        self._apart_bytes = 0
+        self._wheel = Wheel()
+        self._closed = Tombstones(options.tombstones // 4, options.dedup_window_seconds)
+        self._closed_unhinted = Tombstones(options.tombstones // 4, options.dedup_window_seconds)
+        self._draining = False
+        self._orphan_wait = options.quiet_seconds * options.orphan_quiet_factor
+        # Whether a trace without a hint will be one with log events is not known yet: the longest wait.
+        self._cold_wait = max(self._orphan_wait, options.quiet_log_events_seconds)
+        self._outcomes = {
+            signal: {
+                outcome: telemetry.counter(metrics.ITEMS, signal=signal, outcome=outcome)
+                for outcome in ("held", "duplicate", "late", "malformed", "own_evaluation", "unrelated")
+            }
+            for signal in Signal
+        }
+        self._opened = telemetry.counter(metrics.TRACES_OPENED)
+        self._released = {reason: telemetry.counter(metrics.TRACES_RELEASED, reason=reason) for reason in Release}
+        self._trimmed = telemetry.counter(metrics.SPANS_TRIMMED)
+        self._open_gauge = telemetry.gauge(metrics.TRACES_OPEN)
+        self._bytes_gauge = telemetry.gauge(metrics.ASSEMBLY_BYTES)
+
+    # --- what there is
+
+    @property
+    def open_traces(self) -> int:
+        return len(self._apart) + self._cold.open
+
+    @property
+    def waiting_traces(self) -> int:
+        """Open traces in which a hint was seen: what a drain waits for."""
+        return len(self._apart) - len(self._unhinted)
+
+    @property
+    def held_bytes(self) -> int:
+        """Memory that open traces are estimated to take, in bytes of growth of the process."""
+        return int((self._apart_bytes + self._cold.bytes) * self._options.memory_factor)
+
+    def explain(self, trace_id: str) -> str | None:
+        """What is known of a trace here, as a sentence; None when nothing is."""
+        name = bytes.fromhex(trace_id)
+        trace = self._apart.get(name)
+        if trace is not None:
+            age = self._clock.monotonic() - trace.opened
+            hint = "a hint was seen" if trace.hinted else "no hint seen"
+            return (
+                f"open for {age:.0f} s with {len(trace.spans)} spans and {len(trace.logs)} log records, {hint}, "
+                f"{'local root seen' if trace.root else 'no local root yet'}"
+            )
+        if self._cold.is_open(name):
+            age = self._clock.monotonic() - self._cold.opened_at(name)
+            return f"open for {age:.0f} s, no hint seen"
+        if name in self._closed:
+            return "closed; later spans of it are counted late"
+        if name in self._closed_unhinted or self._cold.is_closed(name):
+            return "closed without a hint: no span held anything that a configured convention reads"
+        return None
+
+    # --- intake
+
+    def offer(self, batch: Batch) -> Refusal | None:
+        """Take the whole batch, or refuse it whole: "shutting_down", or "memory_full"."""
+        if self._draining:
+            return Refusal("shutting_down", _SHUTTING_DOWN_RETRY_SECONDS)
+        now = self._clock.monotonic()
+        if not self._make_room(batch, now):
+            return Refusal("memory_full", self._retry_after(now))
+        tally = _Tally()
+        for group in batch.groups:
+            if not group.items:
+                continue
+            if is_own(group.resource) or is_own(group.scope):
+                tally.own_evaluation += len(group.items)
+            elif batch.signal is Signal.TRACES:
+                self._take_spans(group, now, tally)
+            else:
+                self._take_logs(group, now, tally)
+        outcomes = self._outcomes[batch.signal]
+        for outcome, counter in outcomes.items():
+            count = getattr(tally, outcome)
+            if count:
+                counter.inc(count)
+        self._set_gauges()
+        return None
+
+    def _take_spans(self, group: Group, now: float, tally: _Tally) -> None:
+        read = heads.read(group)
+        hinted = self._search.rows(group.items, read.joined, read.ends)
+        own = [index for index in hinted if is_own(group.items[index])] if hinted else []
+        if own or read.malformed:
+            malformed = set(read.malformed)
+            tally.malformed += len(malformed)
+            tally.own_evaluation += len(malformed.union(own)) - len(malformed)
+            group, read = _without(malformed.union(own), group, read)
+            hinted = self._search.rows(group.items, read.joined, read.ends)
+        trace_ids = group.trace_ids
+
+        by_trace: defaultdict[bytes, list[bytes]] = defaultdict(list)
+        for name, span_id in zip(trace_ids, group.span_ids, strict=True):
+            by_trace[name].append(span_id)
+        known = self._cold.known(by_trace)
+        late = self._closed.among(by_trace) + self._closed_unhinted.among(by_trace)
+        if known:
+            late += [name for name in known if self._cold.is_closed(name)]
+        for name in late:
+            tally.late += len(by_trace.pop(name))
+
+        apart = by_trace.keys() & self._apart.keys()
+        for index in hinted:
+            if trace_ids[index] in by_trace:
+                apart.add(trace_ids[index])
+        if apart:
+            indices = [index for index, name in enumerate(trace_ids) if name in apart]
+            self._take_apart(group, read, indices=indices, hinted=set(hinted), now=now, tally=tally)
+            for name in apart:
+                del by_trace[name]
+        if by_trace:
+            known = [name for name in known if name in by_trace]
+            self._take_cold(group, read.heads, by_trace, known=known, now=now, tally=tally)
+
+    def _take_apart(
+        self, group: Group, read: heads.Read, *, indices: list[int], hinted: set[int], now: float, tally: _Tally
+    ) -> None:
+        touched: dict[bytes, OpenTrace] = {}
+        for index in indices:
+            name = group.trace_ids[index]
+            trace = touched.get(name)
+            if trace is None:
+                trace = touched[name] = self._held_apart(name, now)
+            before = trace.bytes
+            if self._add_span(trace, group, index, read.heads[index], index in hinted):
+                tally.held += 1
+                trace.last = now
+            else:
+                tally.duplicate += 1
+            self._apart_bytes += trace.bytes - before
+        for trace in touched.values():
+            self._wheel.plan(trace, self._due(trace))
+
+    def _held_apart(self, name: bytes, now: float) -> OpenTrace:
+        """The trace as one that is held by itself; opened, or taken out of the cold ones, where it is not."""
+        trace = self._apart.get(name)
+        if trace is not None:
+            return trace
+        if self._cold.is_open(name):
+            trace = OpenTrace(name, self._cold.opened_at(name), now)
+            for part in self._cold.take(name):
+                trace.last = part.arrived
+                for head in part.heads:
+                    if head.span_id in trace.spans:
+                        continue
+                    if len(trace.spans) < self._options.max_trace_spans:
+                        trace.add_head(head, part.resource, part.encoding)
+                    else:
+                        self._trim(trace)
+        else:
+            trace = OpenTrace(name, now, now)
+            self._opened.inc()
+        self._apart[name] = self._unhinted[name] = trace
+        self._apart_bytes += trace.bytes
+        return trace
+
+    def _add_span(self, trace: OpenTrace, group: Group, index: int, head: heads.Head, hinted: bool) -> bool:
+        """Add one span; whether it is new."""
+        options = self._options
+        span_id = group.span_ids[index]
+        known = trace.spans.get(span_id)
+        if known is not None and not (hinted and known.cut):
+            return False
+        if not hinted:
+            if len(trace.spans) >= options.max_trace_spans:
+                self._trim(trace)
+            else:
+                trace.add_head(head, group.resource, group.encoding)
+            return True
+        item = group.items[index]
+        self._mark_hinted(trace)
+        if not trace.log_events and self._search.log_events(item):
+            trace.log_events = True
+        fits = trace.bytes + len(item) + ITEM_COST <= options.max_trace_bytes
+        if known is not None:
+            # Some libraries export a span when it starts and again when it ends; the fuller copy is kept.
+            if fits:
+                trace.bytes -= CUT_COST
+                trace.add_whole(head, RawItem(item, group.resource, group.scope, group.encoding))
+            return False
+        if len(trace.spans) >= options.max_trace_spans:
+            self._trim(trace)
+        elif fits:
+            trace.add_whole(head, RawItem(item, group.resource, group.scope, group.encoding))
+        else:
+            self._trim(trace)
+            trace.add_head(head, group.resource, group.encoding)
+        return True
+
+    def _trim(self, trace: OpenTrace) -> None:
+        trace.dropped += 1
+        self._trimmed.inc()
+        self._oversize[trace.trace_id] = trace
+
+    def _mark_hinted(self, trace: OpenTrace) -> None:
+        if not trace.hinted:
+            trace.hinted = True
+            self._unhinted.pop(trace.trace_id, None)
+
+    def _take_cold(
+        self,
+        group: Group,
+        taken: heads.Heads,
+        by_trace: dict[bytes, list[bytes]],
+        *,
+        known: list[bytes],
+        now: float,
+        tally: _Tally,
+    ) -> None:
+        cold = self._cold
+        if len(set(group.span_ids)) != len(group.span_ids):
+            for name, span_ids in by_trace.items():
+                distinct = list(dict.fromkeys(span_ids))
+                tally.duplicate += len(span_ids) - len(distinct)
+                by_trace[name] = distinct
+        renewed = []
+        for name in known:
+            span_ids = by_trace[name]
+            repeated = cold.holds(name, span_ids)
+            if repeated:
+                tally.duplicate += len(repeated)
+                span_ids = by_trace[name] = [span_id for span_id in span_ids if span_id not in repeated]
+            if span_ids:
+                renewed.append(name)
+            else:
+                del by_trace[name]
+        if not by_trace:
+            return
+        spans = {name: b"".join(span_ids) for name, span_ids in by_trace.items()}
+        tally.held += sum(map(len, by_trace.values()))
+        # The heads of spans that went elsewhere stay in the block; nothing looks them up.
+        block = Block(taken, spans, resource=group.resource, encoding=group.encoding, arrived=now)
+        fresh = len(spans) - len(renewed)
+        if fresh:
+            self._opened.inc(fresh)
+        for name in cold.add(block, renewed):
+            trace = self._held_apart(name, now)
+            self._wheel.plan(trace, self._due(trace))
+
+    def _take_logs(self, group: Group, now: float, tally: _Tally) -> None:
+        items = group.items
+        ends = np.fromiter(map(len, items), np.int64, len(items)).cumsum()
+        hinted = self._search.rows(items, b"".join(items), ends)
+        # Most log records hold nothing that a convention reads, and nothing is kept of them.
+        tally.unrelated += len(items) - len(hinted)
+        for row in hinted:
+            name, item = group.trace_ids[row], items[row]
+            if is_own(item):
+                tally.own_evaluation += 1
+            elif not name:
+                tally.unrelated += 1
+            elif name in self._closed or name in self._closed_unhinted or self._cold.is_closed(name):
+                tally.late += 1
+            else:
+                trace = self._held_apart(name, now)
+                content = hash((item, group.resource, group.scope))
+                if content in trace.logs:
+                    tally.duplicate += 1
+                    continue
+                tally.held += 1
+                before = trace.bytes
+                self._mark_hinted(trace)
+                trace.log_events = True
+                if trace.bytes + len(item) + ITEM_COST > self._options.max_trace_bytes:
+                    self._trim(trace)
+                else:
+                    trace.add_log(content, RawItem(item, group.resource, group.scope, group.encoding))
+                self._apart_bytes += trace.bytes - before
+                trace.last = now
+                self._wheel.plan(trace, self._due(trace))
+
+    # --- time
+
+    def _due(self, trace: OpenTrace) -> float:
+        """When to close a trace if nothing more comes."""
+        options = self._options
+        if not trace.hinted:
+            wait = self._cold_wait
+        else:
+            wait = options.quiet_log_events_seconds if trace.log_events else options.quiet_seconds
+            if not trace.root:
+                wait = max(wait, self._orphan_wait)
+        return min(trace.last + wait, trace.opened + options.deadline_seconds)
+
+    def tick(self) -> int:
+        """Close the traces whose time has come; how many. Call it about every 0.25 to 1 s."""
+        now = self._clock.monotonic()
+        closed = 0
+        early: list[OpenTrace] = []
+        for trace in self._wheel.due(now):
+            if self._apart.get(trace.trace_id) is not trace:
+                continue
+            if self._due(trace) > now:
+                early.append(trace)
+                continue
+            deadline = now >= trace.opened + self._options.deadline_seconds
+            self._close(trace, Release.DEADLINE if deadline else Release.QUIET, now)
+            closed += 1
+        for trace in early:
+            self._wheel.plan(trace, self._due(trace))
+        quiet = self._cold.close_quiet(now - self._cold_wait)
+        if quiet:
+            self._released[Release.NO_HINT].inc(quiet)
+        self._closed.age(now)
+        self._closed_unhinted.age(now)
+        self._cold.forget(now - self._options.dedup_window_seconds)
+        self._set_gauges()
+        return closed + quiet
+
+    def _close(self, trace: OpenTrace, reason: Release, now: float) -> None:
+        """Close one trace that is held by itself, and hand it on if it has a hint."""
+        name = trace.trace_id
+        del self._apart[name]
+        self._unhinted.pop(name, None)
+        self._oversize.pop(name, None)
+        self._apart_bytes -= trace.bytes
+        if not trace.hinted:
+            trace.empty()
+            self._closed_unhinted.add((name,))
+            self._released[Release.NO_HINT if reason in _IN_TIME else reason].inc()
+            return
+        self._closed.add((name,))
+        self._released[reason].inc()
+        opened_unix_nano = self._clock.unix_nano() - int((now - trace.opened) * 1e9)
+        released = trace.released(reason, opened_unix_nano)
+        trace.empty()
+        if self._notes is not None:
+            self._notes.note(
+                released.trace_id,
+                "assembly",
+                f"released ({reason}) with {len(released.spans)} spans and {len(released.logs)} log records, "
+                f"{'complete' if released.complete else 'incomplete'}",
+            )
+        self._downstream(released)
+
+    # --- memory
+
+    def _make_room(self, batch: Batch, now: float) -> bool:
+        limit = self._options.max_bytes
+        if self.held_bytes + _NEAR_BYTES <= limit:
+            return True
+        needed = sum(
+            sum(map(len, group.items)) + len(group.items) * max(ITEM_COST, CUT_COST) for group in batch.groups
+        )
+        needed = int(needed * self._options.memory_factor)
+        if self.held_bytes + needed <= limit:
+            return True
+        self._evict(limit - needed - int(limit * _FREE_SHARE), now)
+        self._set_gauges()
+        return self.held_bytes + needed <= limit
+
+    def _evict(self, target: int, now: float) -> None:
+        """Close traces until `target` bytes are held: over a cap, longest without a hint, oldest."""
+        for trace in list(self._oversize.values()):
+            if self.held_bytes <= target:
+                return
+            self._close(trace, Release.EVICTED_OVERSIZE, now)
+        for trace in list(self._unhinted.values()):
+            if self.held_bytes <= target:
+                return
+            self._close(trace, Release.EVICTED_MEMORY, now)
+        while self.held_bytes > target and (closed := self._cold.close_oldest()) is not None:
+            self._released[Release.EVICTED_MEMORY].inc(closed)
+        if self.held_bytes <= target:
+            return
+        limit = now - self._options.evict_after_seconds
+        for trace in sorted((t for t in self._apart.values() if t.opened <= limit), key=lambda t: t.opened):
+            if self.held_bytes <= target:
+                return
+            self._close(trace, Release.EVICTED_MEMORY, now)
+
+    def _retry_after(self, now: float) -> float:
+        due = self._wheel.next_due()
+        shortest, longest = _RETRY_SECONDS
+        return min(max(shortest, due - now if due is not None else shortest), longest)
+
+    # --- the end
+
+    def begin_drain(self) -> None:
+        """From now on refuse everything; `tick` goes on closing what is complete."""
+        self._draining = True
+
+    def drain(self) -> int:
+        """Close all that is still open, as incomplete (`Release.DRAIN`); how many of them had a hint."""
+        self._draining = True
+        now = self._clock.monotonic()
+        handed_on = self.waiting_traces
+        for trace in list(self._apart.values()):
+            self._close(trace, Release.DRAIN, now)
+        while (closed := self._cold.close_oldest()) is not None:
+            self._released[Release.DRAIN].inc(closed)
+        self._set_gauges()
+        return handed_on
+
+    def _set_gauges(self) -> None:
+        self._open_gauge.set(self.open_traces)
+        self._bytes_gauge.set(self.held_bytes)
+
+
+def _without(gone: set[int], group: Group, read: heads.Read) -> tuple[Group, heads.Read]:
+    """The group and what was read of it, without some of its items."""
+    left = bytearray(index not in gone for index in range(len(group.items)))
+    lists = (list(compress(column, left)) for column in (group.trace_ids, group.span_ids, group.items))
+    smaller = Group(group.resource, group.scope, group.encoding, *lists)
+    ends = np.fromiter(map(len, smaller.items), np.int64, len(smaller.items)).cumsum()
+    kept = read.heads.where(np.frombuffer(left, np.bool_))
+    return smaller, heads.Read(b"".join(smaller.items), ends, kept, [])

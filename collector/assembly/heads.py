@@ -1,0 +1,261 @@
+"""The head of a span (ids, parent, times, flags), kept for a whole request at once without decoding a span.
+
+Exporters write the fields of a span in the order of their numbers: everything wanted stands in front of the
+attributes, in the first bytes, and the flags, which have the highest number, in the last six. So a request's spans
+are cut to their first 128 and last 8 bytes by two array operations, and read only when a hint turns up in their
+trace. A span of another shape is walked field by field on arrival and written anew in the usual one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from collector.otlp.batch import Group
+from collector.otlp.model import Encoding, RawItem
+
+WINDOW = 128
+# Bytes of a usual head beside trace state and name: ids 28, parent 10, kind 2, times 18, two tags and lengths 4.
+_LONGEST_NAME = WINDOW - 62
+_PAD = bytes(WINDOW + 8)
+_REMOTE = 0x300  # CONTEXT_HAS_IS_REMOTE and CONTEXT_IS_REMOTE
+_FLAGS_TAG = 0x0185
+
+
+class Head(NamedTuple):
+    """What is left of a span that is cut. `parent` is b"" where it has none; times in nanoseconds since 1970."""
+
+    span_id: bytes
+    parent: bytes
+    start: int
+    end: int
+    flags: int
+
+    @property
+    def starts_locally(self) -> bool:
+        """Whether the span is a local root by what it says itself: no parent, or a remote one."""
+        return not self.parent or self.flags & _REMOTE == _REMOTE
+
+
+@dataclass(slots=True)
+class Heads:
+    """The heads of some spans: the first `WINDOW` bytes of each, and the last 8 as a little-endian word."""
+
+    windows: NDArray[np.uint8]
+    tails: NDArray[np.uint64]
+
+    def __getitem__(self, index: int) -> Head:
+        return _from_window(self.windows[index].tobytes(), int(self.tails[index]))
+
+    def where(self, mask: NDArray[np.bool_]) -> Heads:
+        return Heads(self.windows[mask], self.tails[mask])
+
+    def of_trace(self, trace_id: bytes) -> list[Head]:
+        """The heads of the spans of one trace."""
+        half = np.ndarray((len(self.windows),), "<u8", self.windows, 2, (WINDOW,))
+        near = np.flatnonzero(half == int.from_bytes(trace_id[:8], "little")).tolist()
+        return [self[index] for index in near if self.windows[index, 10:18].tobytes() == trace_id[8:]]
+
+
+@dataclass(slots=True)
+class Read:
+    """A group as it arrived: the bytes of all items, where each ends, the heads, and the indices of spans that can
+    not be read."""
+
+    joined: bytes
+    ends: NDArray[np.int64]
+    heads: Heads
+    malformed: list[int]
+
+
+def read(group: Group) -> Read:
+    """Take the heads of all spans of a group."""
+    items = group.items
+    lengths = np.fromiter(map(len, items), np.int64, len(items))
+    ends = lengths.cumsum()
+    joined = b"".join([*items, _PAD])
+    if group.encoding is Encoding.PROTO:
+        everywhere = np.ndarray((len(joined) - WINDOW,), f"V{WINDOW}", joined, 0, (1,))
+        windows = everywhere[ends - lengths].view(np.uint8).reshape(len(items), WINDOW)
+        words = np.ndarray((len(joined) - 8,), "<u8", joined, 0, (1,))
+        tails = words[np.maximum(ends - 8, 0)]
+        odd = _unusual(windows, lengths)
+        walk = walk_proto
+    else:
+        windows = np.zeros((len(items), WINDOW), np.uint8)
+        tails = np.zeros(len(items), "<u8")
+        odd = range(len(items))
+        walk = walk_json
+    malformed = []
+    for index in odd:
+        try:
+            head = walk(items[index], group.span_ids[index])
+        except ValueError:
+            malformed.append(index)
+            continue
+        data = encode_proto(group.trace_ids[index], head)
+        windows[index, : len(data)] = np.frombuffer(data, np.uint8)
+        windows[index, len(data) :] = 0
+        tails[index] = _FLAGS_TAG << 16 | head.flags << 32
+    return Read(joined, ends, Heads(windows, tails), malformed)
+
+
+def _unusual(windows: NDArray[np.uint8], lengths: NDArray[np.int64]) -> Iterable[int]:
+    """The indices of spans whose head is not known to lie in its window."""
+    size = len(windows)
+
+    def pair(offset: int) -> NDArray[np.uint16]:
+        return np.ndarray((size,), "<u2", windows, offset, (WINDOW,))
+
+    first = pair(28)
+    has_parent = first == 0x0822
+    name = np.where(has_parent, pair(38), first)
+    usual = (name & 0xFF) == 0x2A
+    usual &= name <= (_LONGEST_NAME << 8 | 0xFF)
+    usual &= pair(0) == 0x100A
+    usual &= pair(18) == 0x0812
+    usual &= lengths >= WINDOW
+    if usual.all():
+        return ()
+    has_state = (first & 0xFF) == 0x1A
+    if has_state.any():
+        # Behind a trace state the rest is moved by its length, so it has to be looked up for each span.
+        row = np.arange(size) * WINDOW
+        flat = windows.reshape(-1)
+        state = np.where(has_state, np.minimum(first >> 8, _LONGEST_NAME), 0).astype(np.int64)
+        at = row + 30 + state
+        at += 10 * ((flat[at] == 0x22) & (flat[at + 1] == 0x08))
+        fits = (flat[at] == 0x2A) & (flat[at + 1].astype(np.int64) + state + 2 <= _LONGEST_NAME)
+        fits &= (first >> 8) <= _LONGEST_NAME
+        usual |= has_state & fits & (pair(0) == 0x100A) & (pair(18) == 0x0812) & (lengths >= WINDOW)
+    odd: list[int] = np.flatnonzero(~usual).tolist()
+    return odd
+
+
+def _from_window(data: bytes, tail: int) -> Head:
+    at = 28
+    if data[at] == 0x1A:
+        at += 2 + data[at + 1]
+    parent = b""
+    if data[at : at + 2] == b"\x22\x08":
+        parent = data[at + 2 : at + 10]
+        at += 10
+    if data[at] == 0x2A:
+        at += 2 + data[at + 1]
+    if data[at] == 0x30:
+        at += 2
+    start = end = 0
+    if data[at] == 0x39:
+        start = int.from_bytes(data[at + 1 : at + 9], "little")
+        at += 9
+    if data[at] == 0x41:
+        end = int.from_bytes(data[at + 1 : at + 9], "little")
+    # Text at the end of a span can look like flags; who writes such text could as well have set the flags.
+    flags = tail >> 32 if (tail >> 16) & 0xFFFF == _FLAGS_TAG else 0
+    return Head(data[20:28], parent if any(parent) else b"", start, end, flags)
+
+
+def walk_proto(data: bytes, span_id: bytes) -> Head:
+    """The head of one serialized span, field by field. Raises ValueError where the bytes are not protobuf."""
+    at, size = 0, len(data)
+    parent, start, end, flags = b"", 0, 0, 0
+    while at < size:
+        tag, at = _varint(data, at)
+        number, wire = tag >> 3, tag & 7
+        if wire == 0:
+            _, at = _varint(data, at)
+            continue
+        if wire == 2:
+            length, at = _varint(data, at)
+        elif wire == 1:
+            length = 8
+        elif wire == 5:
+            length = 4
+        else:
+            raise ValueError(f"wire type {wire} in a span")
+        stop = at + length
+        if number == 0 or stop > size:
+            raise ValueError("a span is cut off")
+        if number == 4 and wire == 2:
+            parent = data[at:stop]
+        elif number == 7 and wire == 1:
+            start = int.from_bytes(data[at:stop], "little")
+        elif number == 8 and wire == 1:
+            end = int.from_bytes(data[at:stop], "little")
+        elif number == 16 and wire == 5:
+            flags = int.from_bytes(data[at:stop], "little")
+        at = stop
+    return Head(span_id, parent if len(parent) == 8 and any(parent) else b"", start, end, flags)
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    value = shift = 0
+    while at < len(data) and shift < 70:
+        byte = data[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, at
+        shift += 7
+    raise ValueError("a varint in a span is cut off or too long")
+
+
+class _JsonHead(msgspec.Struct):
+    parent: str | None = msgspec.field(default=None, name="parentSpanId")
+    parent_2: str | None = msgspec.field(default=None, name="parent_span_id")
+    start: int | str | None = msgspec.field(default=None, name="startTimeUnixNano")
+    start_2: int | str | None = msgspec.field(default=None, name="start_time_unix_nano")
+    end: int | str | None = msgspec.field(default=None, name="endTimeUnixNano")
+    end_2: int | str | None = msgspec.field(default=None, name="end_time_unix_nano")
+    flags: int | str | None = None
+
+
+_JSON_HEAD = msgspec.json.Decoder(_JsonHead)
+
+
+def walk_json(data: bytes, span_id: bytes) -> Head:
+    """The head of one span in OTLP/JSON. Raises ValueError where it is none."""
+    try:
+        head = _JSON_HEAD.decode(data)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise ValueError("a span is not OTLP/JSON") from error
+    parent = bytes.fromhex(head.parent or head.parent_2 or "")
+    return Head(
+        span_id,
+        parent if len(parent) == 8 and any(parent) else b"",
+        _unsigned(head.start or head.start_2, 64),
+        _unsigned(head.end or head.end_2, 64),
+        _unsigned(head.flags, 32),
+    )
+
+
+def _unsigned(value: int | str | None, bits: int) -> int:
+    number = int(value or 0)
+    if not 0 <= number < 1 << bits:
+        raise ValueError(f"a number in a span does not fit {bits} bits")
+    return number
+
+
+def encode_proto(trace_id: bytes, head: Head) -> bytes:
+    """The head as a serialized span, in the usual shape."""
+    parent = b"\x22\x08" + head.parent if head.parent else b""
+    times = b"\x39" + head.start.to_bytes(8, "little") + b"\x41" + head.end.to_bytes(8, "little")
+    flags = b"\x85\x01" + head.flags.to_bytes(4, "little")
+    return b"\x0a\x10" + trace_id + b"\x12\x08" + head.span_id + parent + times + flags
+
+
+def cut(trace_id: bytes, head: Head, resource: bytes, encoding: Encoding) -> RawItem:
+    """The span as an item that the ordinary decoder reads, with all content gone."""
+    if encoding is Encoding.PROTO:
+        data = encode_proto(trace_id, head)
+    else:
+        data = (
+            f'{{"traceId":"{trace_id.hex()}","spanId":"{head.span_id.hex()}","parentSpanId":"{head.parent.hex()}",'
+            f'"startTimeUnixNano":"{head.start}","endTimeUnixNano":"{head.end}","flags":{head.flags}}}'
+        ).encode()
+    return RawItem(data, resource, b"", encoding, cut=True)

@@ -1,0 +1,87 @@
+"""An open trace that is held by itself: a hint was seen in it, or it lasts long."""
+
+from __future__ import annotations
+
+from collector.assembly.heads import Head, cut
+from collector.otlp.model import Encoding, RawItem
+from collector.records.trace import Release, ReleasedTrace
+
+# Bytes that a trace and each of its items take beside their content, as measured (see cold.py).
+TRACE_COST = 1_100
+ITEM_COST = 330
+CUT_COST = 450
+
+
+class OpenTrace:
+    """Spans by span id, log records by the hash of their content."""
+
+    __slots__ = (
+        "bucket",
+        "bytes",
+        "dropped",
+        "hinted",
+        "last",
+        "log_events",
+        "logs",
+        "opened",
+        "parents",
+        "root",
+        "spans",
+        "trace_id",
+    )
+
+    def __init__(self, trace_id: bytes, opened: float, last: float) -> None:
+        self.trace_id = trace_id
+        self.opened = opened
+        self.last = last
+        self.spans: dict[bytes, RawItem] = {}
+        self.logs: dict[int, RawItem] = {}
+        self.parents: set[bytes] = set()
+        self.root = False
+        self.hinted = False
+        self.log_events = False
+        self.dropped = 0
+        self.bytes = TRACE_COST
+        self.bucket = -1  # the wheel's bucket in which it is looked at next
+
+    def add_head(self, head: Head, resource: bytes, encoding: Encoding) -> None:
+        """A span without a hint: only its head is kept."""
+        self.spans[head.span_id] = cut(self.trace_id, head, resource, encoding)
+        self.bytes += CUT_COST
+        self._place(head)
+
+    def add_whole(self, head: Head, item: RawItem) -> None:
+        self.spans[head.span_id] = item
+        self.bytes += len(item.data) + ITEM_COST
+        self._place(head)
+
+    def add_log(self, content_hash: int, item: RawItem) -> None:
+        self.logs[content_hash] = item
+        self.bytes += len(item.data) + ITEM_COST
+
+    def _place(self, head: Head) -> None:
+        if head.starts_locally:
+            self.root = True
+        else:
+            self.parents.add(head.parent)
+
+    def orphaned(self) -> bool:
+        """Whether some span's parent has not been seen."""
+        return not self.parents <= self.spans.keys()
+
+    def empty(self) -> None:
+        """Let go of the content: the wheel may hold the trace for a while after it was closed."""
+        self.spans, self.logs, self.parents = {}, {}, set()
+
+    def released(self, reason: Release, opened_unix_nano: int) -> ReleasedTrace:
+        # A parent that was not seen makes a local root only when the quiet period ended (rule 3).
+        has_root = self.root or (reason is Release.QUIET and self.orphaned())
+        return ReleasedTrace(
+            trace_id=self.trace_id.hex(),
+            spans=tuple(self.spans.values()),
+            logs=tuple(self.logs.values()),
+            reason=reason,
+            has_root=has_root,
+            opened_unix_nano=opened_unix_nano,
+            dropped_spans=self.dropped,
+        )

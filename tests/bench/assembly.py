@@ -1,0 +1,201 @@
+"""Assembly: CPU per span beside the lazy decode floor, and the memory of open traces beside their wire bytes.
+
+    python -m tests.bench.assembly [--quick]
+
+Everything is measured in one run, on the same bytes: batches of 512 spans, 1 % of the traces RAG (7 spans, with
+five contexts of 1 KB in the retriever's), the others of ordinary web traffic. The floor is what any receiver that
+keeps spans as bytes must do: split the request and read the ids, plus every attribute of the RAG spans.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import tracemalloc
+from collections.abc import Sequence
+from time import process_time
+
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.common.v1.common_pb2 import KeyValue
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
+
+from collector.assembly.assembler import Assembler
+from collector.assembly.options import Options
+from collector.otlp.model import Encoding
+from collector.otlp.request import RequestReader
+from collector.pipeline.clock import ManualClock
+from collector.records.batch import Signal
+from collector.records.trace import ReleasedTrace
+from collector.telemetry.instruments import Telemetry
+
+BATCH = 512
+SPANS_PER_TRACE = 7
+HINTS = tuple(
+    hint.encode()
+    for hint in (
+        "gen_ai. openinference.span.kind llm. retrieval. reranker. input.value output.value traceloop. langfuse. "
+        "langsmith. mlflow. haystack. ai.operationId ai.prompt ai.response ai.toolCall db.query.result "
+        "pydantic_ai. logfire. tool_response final_result"
+    ).split()
+)
+
+
+def _attributes(span: Span, values: dict[str, str | int]) -> None:
+    for key, value in values.items():
+        pair = KeyValue(key=key)
+        if isinstance(value, int):
+            pair.value.int_value = value
+        else:
+            pair.value.string_value = value
+        span.attributes.append(pair)
+
+
+_WEB: dict[str, str | int] = {
+    "http.request.method": "GET",
+    "url.full": "https://shop.example.com/api/v1/items/12345?expand=true",
+    "http.response.status_code": 200,
+    "network.protocol.version": "1.1",
+    "server.address": "items.internal.example.com",
+    "server.port": 8080,
+    "user_agent.original": "python-requests/2.31.0 (linux; x86_64)",
+    "thread.name": "worker-17",
+    "db.query.text": "SELECT id, name, price FROM items WHERE id = $1 AND deleted_at IS NULL",
+}
+
+
+def _rag(step: int) -> dict[str, str | int]:
+    values: dict[str, str | int] = {"openinference.span.kind": "RETRIEVER" if step == 3 else "CHAIN"}
+    values["input.value"] = "How many days of leave are left after a transfer in the middle of the year?"
+    if step == 3:
+        for rank in range(5):
+            values[f"retrieval.documents.{rank}.document.content"] = "Leave rules, page after page. " * 34
+    return values
+
+
+def _trace(rng: random.Random, *, rag: bool) -> list[Span]:
+    trace_id = rng.randbytes(16)
+    parent = b""
+    spans = []
+    for step in range(SPANS_PER_TRACE):
+        span = Span(
+            trace_id=trace_id,
+            span_id=rng.randbytes(8),
+            parent_span_id=parent,
+            name="GET /api/v1/items/{id}",
+            kind=2,
+            start_time_unix_nano=1_700_000_000_000_000_000,
+            end_time_unix_nano=1_700_000_000_500_000_000,
+            flags=0x101,
+        )
+        _attributes(span, _rag(step) if rag else _WEB)
+        parent = span.span_id
+        spans.append(span)
+    return spans
+
+
+def requests(count: int, rag_share: float, seed: int = 7) -> list[bytes]:
+    """`count` export requests of 512 spans; traces run over their borders, as they do in life."""
+    rng = random.Random(seed)
+    spans: list[Span] = []
+    bodies = []
+    made = 0
+    while len(bodies) < count:
+        while len(spans) < BATCH:
+            made += 1
+            spans += _trace(rng, rag=made * rag_share % 1 < rag_share)
+        request = ExportTraceServiceRequest()
+        group = request.resource_spans.add()
+        pair = group.resource.attributes.add(key="service.name")
+        pair.value.string_value = "shop"
+        group.scope_spans.add().spans.extend(spans[:BATCH])
+        del spans[:BATCH]
+        bodies.append(request.SerializeToString())
+    return bodies
+
+
+def _assembler(clock: ManualClock, released: list[ReleasedTrace]) -> Assembler:
+    return Assembler(Options(), hints=HINTS, clock=clock, telemetry=Telemetry(), downstream=released.append)
+
+
+def _floor(bodies: Sequence[bytes]) -> float:
+    reader = RequestReader()
+    start = process_time()
+    for body in bodies:
+        batch = reader.read(body, Signal.TRACES, Encoding.PROTO)
+        for group in batch.groups:
+            for item in group.items[: len(group.items) // 100]:
+                for pair in Span.FromString(item).attributes:
+                    getattr(pair.value, pair.value.WhichOneof("value") or "string_value")
+    return process_time() - start
+
+
+def _assembly(bodies: Sequence[bytes], seconds_per_batch: float) -> tuple[float, float, int]:
+    """(seconds with, seconds without reading the request, traces handed on)."""
+    clock = ManualClock()
+    released: list[ReleasedTrace] = []
+    assembler = _assembler(clock, released)
+    reader = RequestReader()
+    start = process_time()
+    own = 0.0
+    for body in bodies:
+        batch = reader.read(body, Signal.TRACES, Encoding.PROTO)
+        before = process_time()
+        assembler.offer(batch)
+        clock.advance(seconds_per_batch)
+        assembler.tick()
+        own += process_time() - before
+    before = process_time()
+    clock.advance(1000)
+    assembler.tick()
+    end = process_time()
+    return end - start, own + end - before, len(released)
+
+
+def _memory(bodies: Sequence[bytes]) -> tuple[float, float]:
+    """Bytes allocated for the open traces of `bodies`, and counted for them, each over their wire bytes."""
+    wire = sum(map(len, bodies))
+    released: list[ReleasedTrace] = []
+    assembler = _assembler(ManualClock(), released)
+    reader = RequestReader()
+    tracemalloc.start()
+    before = tracemalloc.get_traced_memory()[0]
+    for body in bodies:
+        assembler.offer(reader.read(body, Signal.TRACES, Encoding.PROTO))
+    grown = tracemalloc.get_traced_memory()[0] - before
+    tracemalloc.stop()
+    return grown / wire, assembler.held_bytes / wire
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="a tenth of the work")
+    quick = parser.parse_args(argv).quick
+    count = 60 if quick else 600
+    bodies = requests(count, 0.01)
+    spans = count * BATCH
+    # 15,000 spans a second: each batch takes 34 ms of the clock.
+    pause = BATCH / 15_000
+    floors, totals, owns = [], [], []
+    released = 0
+    for _ in range(3 if quick else 5):
+        floors.append(_floor(bodies))
+        total, own, released = _assembly(bodies, pause)
+        totals.append(total)
+        owns.append(own)
+    floor, total, own = (min(values) / spans * 1e6 for values in (floors, totals, owns))
+    print(f"{spans} spans in requests of {BATCH}, {sum(map(len, bodies)) / spans:.0f} bytes a span")
+    print(f"lazy decode floor                 {floor:.3f} us a span")
+    print(f"assembly alone                    {own:.3f} us a span = {own / floor:.2f} x the floor")
+    print(f"reading and assembly              {total:.3f} us a span = {total / floor:.2f} x the floor (aim: 3 with")
+    print("                                  the transport)")
+    print(f"traces handed on                  {released}")
+    for share, what in ((0.0, "without a hint"), (0.01, "1 % RAG"), (1.0, "all RAG")):
+        allocated, counted = _memory(requests(12 if quick else 60, share))
+        print(
+            f"memory of open traces, {what:15s} {allocated:.2f} x wire bytes (aim: 1.5); counted as {counted:.2f}"
+        )
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
