@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Iterator
 from concurrent import futures
 from dataclasses import dataclass, field
@@ -27,6 +28,13 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from collector import demo
 from collector.commands import demo as command
 from collector.demo.processes import Child, environment, free_port, start_model
+from collector.extract.extractor import Extractor
+from collector.extract.options import Options
+from collector.otlp import decode
+from collector.otlp.batch import Signal
+from collector.otlp.model import RawItem
+from collector.otlp.request import decode_request
+from collector.records.found import Mark
 
 SCRIPTS = Path(demo.__file__).parent
 pytest.importorskip("openinference.instrumentation.openai", reason="extra [demo] is not installed")
@@ -103,6 +111,34 @@ def attributes(span: Span) -> dict[str, str | float]:
     }
 
 
+def found(sink: Sink) -> dict[str, dict[str, object]]:
+    """What groundwatch's extraction finds in the same spans, in the application's own terms."""
+    spans = defaultdict(list)
+    for request in sink.requests:
+        for group in decode_request(request.SerializeToString(), Signal.TRACES).groups:
+            for item in group.items:
+                span = decode.span(RawItem(item, group.resource, group.scope, group.encoding))
+                spans[span.trace_id].append(span)
+    extractor = Extractor(Options())
+    rows = {}
+    for trace_id, of_trace in spans.items():
+        (one,) = extractor.extract(of_trace, [], complete=True).found
+        contexts = one.interaction.contexts or ()
+        rows[trace_id] = {
+            "trace_id": trace_id,
+            "question": one.interaction.question,
+            "contexts": [{"id": passage.id, "text": passage.text, "score": passage.score} for passage in contexts],
+            "response": one.interaction.response,
+            "model": one.model,
+            "session": one.session,
+            "user": one.user,
+            "tenant": one.tenant,
+        }
+        assert one.service_version == "9.8.7"
+        assert (Mark.APPLICATION_ERROR in one.marks) == (one.interaction.response is None)
+    return rows
+
+
 @pytest.mark.parametrize("protocol", ["http/protobuf", "grpc"])
 def test_the_spans_hold_exactly_what_the_application_did(sink: Sink, model: Child, protocol: str) -> None:
     url = str(model.first_line(20)["listening"])
@@ -129,6 +165,8 @@ def test_the_spans_hold_exactly_what_the_application_did(sink: Sink, model: Chil
     assert not loaded & {"collector", "scorers", "dashboards"}
 
     told = {row["trace_id"]: row for row in map(json.loads, done.stdout.splitlines())}
+    for row in told.values():
+        assert row.pop("wrong_documents") in {True, False}
     assert len(told) >= 10
     by_trace: dict[str, dict[str, Span]] = {}
     for resource, span in sink.spans():
@@ -161,6 +199,7 @@ def test_the_spans_hold_exactly_what_the_application_did(sink: Sink, model: Chil
         assert not spans["CHAIN"].parent_span_id
         assert spans["RETRIEVER"].parent_span_id == spans["LLM"].parent_span_id == spans["CHAIN"].span_id
     assert sum(model.counts.values()) == len(told)
+    assert found(sink) == told
 
 
 def gone(pid: int) -> bool:
