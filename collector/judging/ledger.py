@@ -38,14 +38,14 @@ class Ledger:
         return self._spent
 
     def call(self, *, tokens: int, cost_usd: float | None) -> None:
-        """One call was made; `cost_usd` is None where its price is unknown."""
+        """One call was made; `cost_usd` is None where its price is unknown. Without tokens it cost nothing."""
         spent = self.spent()
         self._spent = replace(
             spent,
             calls=spent.calls + 1,
             tokens=spent.tokens + tokens,
             cost_usd=spent.cost_usd + (cost_usd or 0.0),
-            unpriced_calls=spent.unpriced_calls + (cost_usd is None),
+            unpriced_calls=spent.unpriced_calls + (cost_usd is None and tokens > 0),
         )
 
     def judged(self) -> None:

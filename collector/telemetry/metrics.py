@@ -533,6 +533,64 @@ JUDGE_BUDGET_BLOWN = _metric(
         group="judge",
     )
 )
+# --- screening -------------------------------------------------------------------------------------------
+SCREENING_TRACES = _metric(
+    MetricSpec(
+        "groundwatch_screening_traces_total",
+        Type.COUNTER,
+        "Released traces by what screening did: screened, shed by hash with a known probability, dropped because "
+        "the queue was full or the process stopped, failed in the workers.",
+        {"outcome": ("screened", "shed", "dropped_full", "dropped_shutdown", "failed")},
+        group="screening",
+    )
+)
+SCREENING_QUEUE_TRACES = _metric(
+    MetricSpec(
+        "groundwatch_screening_queue_traces", Type.GAUGE, "Traces that wait for screening.", group="screening"
+    )
+)
+SCREENING_QUEUE_BYTES = _metric(
+    MetricSpec(
+        "groundwatch_screening_queue_bytes",
+        Type.GAUGE,
+        "Bytes of the traces that wait for screening.",
+        group="screening",
+    )
+)
+SCREENING_QUEUE_AGE = _metric(
+    MetricSpec(
+        "groundwatch_screening_queue_age_seconds",
+        Type.GAUGE,
+        "How long the oldest trace has waited for screening, in seconds; 0 when none waits.",
+        group="screening",
+    )
+)
+SCREENING_KEEP_PROBABILITY = _metric(
+    MetricSpec(
+        "groundwatch_screening_keep_probability",
+        Type.GAUGE,
+        "Probability with which a trace is let into screening now; below 1 it sheds for load.",
+        group="screening",
+    )
+)
+SCREENING_SECONDS = _metric(
+    MetricSpec(
+        "groundwatch_screening_batch_seconds",
+        Type.HISTOGRAM,
+        "Time from handing a batch of traces to a worker to its results, in seconds.",
+        buckets=(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60),
+        group="screening",
+    )
+)
+SCREENING_WORKER_LOSSES = _metric(
+    MetricSpec(
+        "groundwatch_screening_worker_losses_total",
+        Type.COUNTER,
+        "Worker processes replaced because they died or hung, and batches whose handler raised.",
+        {"reason": ("died", "hung", "raised", "stopped")},
+        group="screening",
+    )
+)
 # --- the process -----------------------------------------------------------------------------------------
 BUILD_INFO = _metric(
     MetricSpec(
