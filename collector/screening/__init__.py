@@ -1,0 +1,1 @@
+"""Screening: the fast local scorers over every interaction, batched, in worker processes."""

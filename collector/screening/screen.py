@@ -1,0 +1,101 @@
+"""What runs inside a worker: extraction handed in, then the fast scorers over what was found."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from collector.records.found import Found, Mark
+from collector.records.settled import Screened
+from collector.records.trace import ReleasedTrace
+from collector.screening.options import Options
+from scorers.interaction import Field
+from scorers.local import build
+from scorers.outcome import NotApplicable, NotApplicableReason, Result
+from scorers.run import run_local
+from scorers.scorer import Tier
+
+_LOG = logging.getLogger(__name__)
+
+WITHOUT_RETRIEVAL = frozenset({"response_relevancy", "noncommittal", "language_match"})
+"""Scorers that say something of an interaction in which no retrieval took place."""
+
+
+@dataclass(frozen=True, slots=True)
+class Examined:
+    """One trace after a worker had it: its screened interactions, and what was found in it (one of the values of
+    the metric `groundwatch_traces_examined_total`)."""
+
+    screened: tuple[Screened, ...]
+    seen: str
+
+
+Examine = Callable[[ReleasedTrace], tuple[Sequence[Found], str]]
+"""Extraction: the interactions of a trace, and what was found where there are none."""
+
+
+class Screen:
+    """The fast local scorers over found interactions. Made once in each worker; not for two threads at once."""
+
+    def __init__(self, options: Options) -> None:
+        self._all = build(options.scorers, Tier.FAST, table=options.calibration, cache_bytes=options.cache_bytes)
+        self._plain = [scorer for scorer in self._all if scorer.info.name in WITHOUT_RETRIEVAL]
+
+    def screen(self, found: Sequence[Found], probabilities: Sequence[float] | None = None) -> list[Screened]:
+        """Each interaction with its results, in order. `probabilities` are those with which screening kept the
+        traces (1 where absent). Never raises for an interaction."""
+        results: list[tuple[Result, ...]] = [()] * len(found)
+        rag = [place for place, one in enumerate(found) if one.is_rag and not _own(one)]
+        chat = [place for place, one in enumerate(found) if not one.is_rag and not _own(one)]
+        for places, scorers in ((rag, self._all), (chat, self._plain)):
+            scored = run_local(scorers, [found[place].interaction for place in places])
+            for place, made in zip(places, scored, strict=True):
+                results[place] = tuple(made)
+        kept = probabilities if probabilities is not None else [1.0] * len(found)
+        return [
+            Screened(one, self._without_answer(one, made), probability)
+            for one, made, probability in zip(found, results, kept, strict=True)
+        ]
+
+    def _without_answer(self, found: Found, results: tuple[Result, ...]) -> tuple[Result, ...]:
+        """Where the application's own call failed, what needs the response is not applicable for that reason."""
+        if Mark.APPLICATION_ERROR not in found.marks or found.interaction.response:
+            return results
+        asking = {scorer.info.name for scorer in self._all if Field.RESPONSE in scorer.info.needs}
+        failed = NotApplicable(NotApplicableReason.APPLICATION_ERROR)
+        return tuple(
+            replace(result, outcome=failed, evidence={}, verdicts=()) if result.scorer in asking else result
+            for result in results
+        )
+
+
+def _own(found: Found) -> bool:
+    return Mark.OWN_EVALUATION in found.marks
+
+
+def handler(examine: Examine, screen: Screen) -> Callable[[list[ReleasedTrace]], list[Examined]]:
+    """The handler for a worker pool: one `Examined` per trace, in order."""
+
+    def handle(traces: list[ReleasedTrace]) -> list[Examined]:
+        found: list[Found] = []
+        kept: list[float] = []
+        spans: list[tuple[int, str]] = []
+        for trace in traces:
+            try:
+                here, seen = examine(trace)
+            except Exception:  # noqa: BLE001  # one odd trace must not take its batch along
+                _LOG.exception("a trace could not be examined")
+                here, seen = (), "error"
+            found.extend(here)
+            kept.extend([trace.kept_probability] * len(here))
+            spans.append((len(here), seen))
+        screened = screen.screen(found, kept)
+        examined: list[Examined] = []
+        start = 0
+        for count, seen in spans:
+            examined.append(Examined(tuple(screened[start : start + count]), seen))
+            start += count
+        return examined
+
+    return handle
