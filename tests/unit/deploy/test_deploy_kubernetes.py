@@ -11,6 +11,11 @@ import jsonschema
 import pytest
 import yaml
 
+from collector.assembly import options as assembly
+from collector.commands.demo import sidecar_config
+from collector.receivers import options as receivers
+from collector.web import options as web
+
 ROOT = Path(__file__).parents[3]
 FOLDER = ROOT / "collector/deploy/kubernetes"
 SCHEMAS = json.loads((ROOT / "tests/data/schemas/kubernetes.json").read_text(encoding="utf-8"))
@@ -191,3 +196,30 @@ def test_the_collectors_addresses_are_those_of_the_services() -> None:
     # Only a headless Service gives the addresses of the replicas.
     assert services[resolver["hostname"]]["clusterIP"] == "None"
     assert balanced["exporters"]["loadbalancing"]["routing_key"] == "traceID"
+
+
+def groundwatch_configs() -> list[Any]:
+    (mapped,) = (d["data"] for _, d in ALL if d["kind"] == "ConfigMap" and "groundwatch.yaml" in d["data"])
+    compose = (ROOT / "collector/deploy/compose/groundwatch.yaml").read_text(encoding="utf-8")
+    return [
+        pytest.param(yaml.safe_load(mapped["groundwatch.yaml"]), id="kubernetes"),
+        pytest.param(yaml.safe_load(compose), id="compose"),
+        pytest.param(sidecar_config(http=4318, grpc=4317), id="demo"),
+    ]
+
+
+@pytest.mark.parametrize("config", groundwatch_configs())
+def test_our_own_configurations_are_valid(config: dict[str, dict[str, Any]]) -> None:
+    models = {"web": web.Options, "receivers": receivers.Options, "assembly": assembly.Options}
+    for section, values in config.items():
+        models[section].model_validate(values)
+
+
+def test_a_bound_page_has_a_token_whose_secret_is_mounted() -> None:
+    pod = dict(pods())["deployment.yaml"]
+    (secret,) = (d for _, d in ALL if d["kind"] == "Secret")
+    (mapped,) = (d["data"] for _, d in ALL if d["kind"] == "ConfigMap" and "groundwatch.yaml" in d["data"])
+    token_file = Path(yaml.safe_load(mapped["groundwatch.yaml"])["web"]["token_file"])
+    assert token_file.name in secret["stringData"]
+    (main,) = pod["containers"]
+    assert str(token_file.parent) in {mount["mountPath"] for mount in main["volumeMounts"]}
