@@ -4,54 +4,22 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from scorers.interaction import Field, Interaction
-from scorers.judge.planner import Planner
-from scorers.judge.question import Answer, Question
-from scorers.outcome import Failed, FailedReason, NotApplicable, NotApplicableReason, Outcome, Result
+from scorers.interaction import Interaction
+from scorers.needs import unmet
+from scorers.outcome import Failed, FailedReason, Outcome, Result
 from scorers.scorer import JudgedScorer, LocalScorer, ScorerInfo
+
+if TYPE_CHECKING:  # screening's workers run local scorers only and must not load an HTTP client
+    from scorers.judge.planner import Planner
+    from scorers.judge.question import Answer, Question
 
 _LOG = logging.getLogger(__name__)
 _T = TypeVar("_T")
-_UNKNOWN: Mapping[Field, NotApplicableReason] = {
-    Field.QUESTION: NotApplicableReason.NO_QUESTION,
-    Field.CONTEXTS: NotApplicableReason.NO_CONTEXTS,
-    Field.RESPONSE: NotApplicableReason.NO_RESPONSE,
-    Field.REFERENCE: NotApplicableReason.NO_REFERENCE,
-    Field.HISTORY: NotApplicableReason.NO_HISTORY,
-}
-_ORDER = tuple(_UNKNOWN)
-
-
-def unmet(needs: Iterable[Field], interaction: Interaction) -> NotApplicable | Failed | None:
-    """Why a scorer with these needs can not run on this interaction; None when it can.
-
-    A damaged part makes it *failed: incomplete*, an unknown one *not applicable*; damage goes first, since it
-    says that the part exists. A question or reference of white space is unknown; an empty response is known.
-    """
-    wanted = sorted(needs, key=_ORDER.index)
-    for part in wanted:
-        if part in interaction.damage:
-            return Failed(FailedReason.INCOMPLETE, f"{part} is {interaction.damage[part]}")
-    for part in wanted:
-        if not _known(part, interaction):
-            return NotApplicable(_UNKNOWN[part])
-    return None
-
-
-def _known(part: Field, interaction: Interaction) -> bool:
-    if part is Field.CONTEXTS:
-        return interaction.contexts is not None
-    if part is Field.RESPONSE:
-        return interaction.response is not None
-    if part is Field.HISTORY:
-        return bool(interaction.history)
-    text = interaction.question if part is Field.QUESTION else interaction.reference
-    return text is not None and bool(text.strip())
 
 
 def run_local(scorers: Sequence[LocalScorer], batch: Sequence[Interaction]) -> list[list[Result]]:
