@@ -27,6 +27,7 @@ from scorers.refusal import noncommittal
 _TASK = re.compile(r'^Task "([a-z0-9_]+)":\n(.*?)(?=^Task "|\Z)', re.DOTALL | re.MULTILINE)
 _BLOCK = re.compile(r"^<data ([0-9a-f]+) ([^>\n]+)>\n(.*?)\n</data \1>$", re.DOTALL | re.MULTILINE)
 _ITEM = re.compile(r"^([0-9]+): (.*?)(?=^[0-9]+: |\Z)", re.DOTALL | re.MULTILINE)
+_OFFERED = re.compile(r'"label": "([^|"]+)')
 _WORD = re.compile(r"\w+")
 
 
@@ -76,18 +77,18 @@ class Received:
     @property
     def tasks(self) -> list[Task]:
         outside = _BLOCK.sub(lambda match: match.group() if match.group(2).startswith("items") else "", self.user)
-        return [
-            Task(name, text, {i: item.strip() for i, item in _ITEM.findall(_items(text))})
-            for name, text in _TASK.findall(outside)
-        ]
+        return [Task(name, text, _items(text)) for name, text in _TASK.findall(outside)]
 
     @property
     def inputs(self) -> list[str]:
         return list(self.body.get("input", ()))
 
 
-def _items(task: str) -> str:
-    return "\n".join(text for _, name, text in _BLOCK.findall(task) if name.startswith("items"))
+def _items(task: str) -> dict[str, str]:
+    if listed := re.search(r"^Passages: ([0-9, ]+)$", task, re.MULTILINE):
+        return {rank: f"passage {rank}" for rank in listed.group(1).split(", ")}
+    fenced = "\n".join(text for _, name, text in _BLOCK.findall(task) if name.startswith("items"))
+    return {item_id: item.strip() for item_id, item in _ITEM.findall(fenced)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,8 +129,8 @@ def plain_answer(received: Received) -> str:
 def _answer_task(task: Task, blocks: Mapping[str, str], passages: list[str]) -> object:
     response, question = blocks.get("response", ""), blocks.get("question", "")
     joined = "\n".join(passages)
-    base = task.name.split("_again_")[0]
-    if base in ("claims", "answered_questions", "statements", "reference_statements"):
+    base = task.name.split("_take_")[0]
+    if base in ("claims", "answered_questions", "response_statements", "reference_statements"):
         target = blocks.get("reference", "") if base == "reference_statements" else response
         entries = _sentences(target)
         if base == "answered_questions":
@@ -148,6 +149,9 @@ def _answer_task(task: Task, blocks: Mapping[str, str], passages: list[str]) -> 
         supported = [one for one in _sentences(response) if _verdict(one, joined) == "supported"]
         label = 2 if len(supported) == len(_sentences(response)) else 1 if supported else 0
         return {"reason": "words", "label": str(label)}
+    offered = _OFFERED.search(task.text)
+    if not task.items and offered is not None:
+        return {"reason": "the first label", "label": offered.group(1)}
     return _answer_items(base, task, blocks, passages)
 
 

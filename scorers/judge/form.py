@@ -81,8 +81,8 @@ def _names(questions: Sequence[Asked]) -> tuple[str, ...]:
     names: list[str] = []
     for question in questions:
         base = question.prompt.name
-        count = sum(1 for name in names if name == base or name.startswith(f"{base}_again_"))
-        names.append(base if not count else f"{base}_again_{count + 1}")
+        count = sum(1 for name in names if name == base or name.startswith(f"{base}_take_"))
+        names.append(base if not count else f"{base}_take_{count + 1}")
     return tuple(names)
 
 
@@ -103,7 +103,8 @@ def _task(name: str, question: Asked, call: Call) -> str:
     form = _label_form(question)
     if question.items:
         listed = "\n".join(f"{item.id}: {' '.join(clean(item.text).split())}" for item in question.items)
-        lines.append(call.material.fenced(f"items of {name}", listed))
+        by_passage = "Passages: " + ", ".join(item.id for item in question.items)
+        lines.append(by_passage if question.by_passage else call.material.fenced(f"items of {name}", listed))
         ids = ", ".join(f'"{item.id}": {form}' for item in question.items[:2])
         lines.append(
             f'Form: "{name}": {{{ids}{", ..." if len(question.items) > 2 else ""}}}, one entry for each id.'

@@ -155,10 +155,11 @@ class _Session:
 
     # --- labels that are known already ------------------------------------------------------------------
 
-    def _cache_key(self, question: Labelling, text: str) -> bytes:
-        what = (question.needs, question.passages)
+    def _cache_key(self, question: Labelling, item_id: str, text: str) -> bytes:
+        passages = (int(item_id),) if question.by_passage else question.passages
+        what = (question.needs, passages)
         if what not in self._contents:
-            content = self._material.content(question.needs, question.passages)
+            content = self._material.content(question.needs, passages)
             self._contents[what] = self._planner._cache.key(content).hex()
         return self._planner._cache.key(
             question.prompt.digest, self._chat.address.model, "|".join(question.labels), text, self._contents[what]
@@ -169,7 +170,7 @@ class _Session:
         for item_id, text in _texts(question):
             labelled = self._memo.get((question.key, text))
             if labelled is None and self._cache is not None:
-                labelled = self._cache.get(self._cache_key(question, text))
+                labelled = self._cache.get(self._cache_key(question, item_id, text))
                 self._observer.cache(hit=labelled is not None)
             if labelled is not None:
                 labels[item_id] = labelled
@@ -181,7 +182,7 @@ class _Session:
         for item_id, text in _texts(question):
             labelled = answer.labels.get(item_id)
             if labelled is not None and "cached" not in labelled.flags:
-                self._cache.put(self._cache_key(question, text), labelled)
+                self._cache.put(self._cache_key(question, item_id, text), labelled)
 
     # --- asking ----------------------------------------------------------------------------------------
 
@@ -288,7 +289,7 @@ class _Session:
         room = self._chat.window_tokens - output_tokens - max(0, rest)
         if room < _SMALLEST_WINDOW:
             return _failed(call, PromptTooLong(_NO_ROOM))
-        windows = [replace(call, material=window) for window in material.windows(cut, room)]
+        windows = [replace(call, questions=(_in(question, w),), material=w) for w in material.windows(cut, room)]
         answered = await _all(self._answer(window, tries) for window in windows)
         return {question.key: _combined(question, [part.get(question.key, Answer()) for part in answered])}
 
@@ -319,6 +320,14 @@ def _without(question: Labelling, labels: Mapping[str, Labelled]) -> Labelling |
         return None if WHOLE in labels else question
     items = tuple(item for item in question.items if item.id not in labels)
     return replace(question, items=items) if items else None
+
+
+def _in(question: Asked, window: Material) -> Asked:
+    """The question as it is asked of one window: about passages, only of those that are in it."""
+    if isinstance(question, Listing) or not question.by_passage:
+        return question
+    ranks = {str(rank) for rank, _ in window.passages}
+    return replace(question, items=tuple(item for item in question.items if item.id in ranks))
 
 
 def _halves(question: Labelling) -> list[Labelling]:
@@ -360,7 +369,8 @@ def _combined(question: Asked, parts: list[Answer]) -> Answer:
     for item_id in question.ids:
         given = [part.labels[item_id] for part in parts if item_id in part.labels]
         best = min(given, key=lambda labelled: question.labels.index(labelled.label), default=None)
-        if best is not None and (len(given) == len(parts) or best.label == question.labels[0]):
+        whole = len(given) == len(parts) or question.by_passage
+        if best is not None and (whole or best.label == question.labels[0]):
             cited = tuple(sorted({rank for one in given if one.label == best.label for rank in one.passages}))
             flags = (*best.flags, WINDOWED) if len(parts) > 1 else best.flags
             labels[item_id] = replace(best, passages=cited, flags=flags)

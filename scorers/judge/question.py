@@ -79,7 +79,8 @@ class Labelling:
 
     `labels` are in order of precedence: where contexts are cut in windows, the first of these labels that any
     window gave stands. `passages` restricts the judgement to passages of these ranks (from 1). Questions of
-    different `sitting` never share a call: they are independent opinions.
+    different `sitting` never share a call: they are independent opinions. `by_passage`: every item is the
+    passage of the rank that is its id, and is judged on it alone.
     """
 
     key: str
@@ -91,6 +92,7 @@ class Labelling:
     cites: bool = False
     sitting: int = 0
     reasons: bool = True
+    by_passage: bool = False
 
     @property
     def ids(self) -> tuple[str, ...]:
