@@ -78,7 +78,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """A score in [0, 1]; `raw` is the value before clamping or mapping, `label` a word where the scale has words."""
+    """A score in [0, 1]; `raw` the value before clamping or mapping, `label` a word where the scale has words."""
 
     value: float
     raw: float | None = None
