@@ -6,7 +6,7 @@ import asyncio
 import sys
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from collector.judging.counts import Counts
@@ -20,7 +20,7 @@ from collector.telemetry import metrics
 from collector.telemetry.events import Count, Event, Events, Level
 from collector.telemetry.instruments import Telemetry
 from scorers.interaction import Interaction
-from scorers.outcome import Failed, FailedReason, NotApplicable, NotApplicableReason, Outcome, Result
+from scorers.outcome import Failed, FailedReason, NotApplicable, NotApplicableReason, Outcome, Result, Score
 from scorers.scorer import Kind
 
 _TICK_SECONDS = 1.0
@@ -37,20 +37,24 @@ _JUDGE_DOWN = frozenset(
 _JOB_OVERHEAD_BYTES = 4_096
 
 
-@dataclass(frozen=True, slots=True)
-class Instrument:
+class Instrument(Protocol):
     """One judged metric with the version and fingerprint of its scorer."""
 
-    metric: str
-    version: str
-    fingerprint: str
+    @property
+    def metric(self) -> str: ...
+
+    @property
+    def version(self) -> str: ...
+
+    @property
+    def fingerprint(self) -> str: ...
 
 
 class JudgePort(Protocol):
-    """What judges. `score` returns a result for each of its metrics within the deadline; it may be cancelled."""
+    """What judges. `score` returns a result for each of `metrics` within the deadline; it may be cancelled."""
 
     @property
-    def instruments(self) -> Sequence[Instrument]: ...
+    def metrics(self) -> Sequence[Instrument]: ...
 
     def available(self) -> bool:
         """False while no endpoint takes calls (breaker open): jobs wait instead of failing."""
@@ -72,6 +76,7 @@ class _Job:
     bytes: int
     not_before: float = 0.0
     started: float = 0.0
+    partial: list[Result] | None = None
     cancelled: FailedReason | None = None
     settled: bool = False
     task: asyncio.Task[None] | None = field(default=None, repr=False)
@@ -102,7 +107,8 @@ class Judging:
         self._events = events
         self._ledger = ledger
         self._downstream = downstream
-        self._counts = Counts(telemetry, [instrument.metric for instrument in judge.instruments])
+        self._instruments = tuple(judge.metrics)
+        self._counts = Counts(telemetry, [instrument.metric for instrument in self._instruments])
         self._fresh: deque[_Job] = deque()
         self._again: deque[_Job] = deque()
         self._running: set[_Job] = set()
@@ -184,7 +190,7 @@ class Judging:
         for queue in (self._fresh, self._again):
             for job in [job for job in queue if now - job.offered > self._options.max_age_seconds]:
                 self._leave(queue, job)
-                self._fail(job, FailedReason.EXPIRED)
+                self._give_up(job, FailedReason.EXPIRED)
         for job in list(self._running):
             held = now - job.started
             if held > self._options.deadline_seconds + self._options.cancel_grace_seconds:
@@ -221,7 +227,7 @@ class Judging:
         for queue in (self._fresh, self._again):
             for job in list(queue):
                 self._leave(queue, job)
-                self._fail(job, FailedReason.SHUTDOWN)
+                self._give_up(job, FailedReason.SHUTDOWN)
         tasks = set(self._abandoned)
         for job in list(self._running):
             assert job.task is not None
@@ -304,17 +310,37 @@ class Judging:
             self._running.discard(job)
         if not job.settled:
             self._judging_time.observe(self._clock.monotonic() - job.started)
-            if _judge_is_down(results) and not self._draining:
-                self._put_back(job)
+            results = self._completed(job, results)
+            if self._judge_is_down(results) and not self._draining:
+                self._put_back(job, results)
             else:
                 self._ledger.judged()
-                self._finish(job, self._completed(job, results))
+                self._finish(job, results)
         self._start_what_fits()
 
-    def _put_back(self, job: _Job) -> None:
+    def _judge_is_down(self, results: Sequence[Result]) -> bool:
+        """Something failed for the judge's own sake, and the breaker is open or nothing at all was scored.
+
+        Else the judge works and only a part of it does not (say, its embeddings): waiting would stall everything.
+        """
+        outcomes = [result.outcome for result in results]
+        failed = any(isinstance(outcome, Failed) and outcome.reason in _JUDGE_DOWN for outcome in outcomes)
+        return failed and (not self._judge.available() or not any(isinstance(o, Score) for o in outcomes))
+
+    def _put_back(self, job: _Job, results: list[Result]) -> None:
+        job.partial = results
         job.not_before = self._clock.monotonic() + self._options.retry_seconds
         self._enter(self._again, job)
         self._telemetry.inc(metrics.JUDGING_RETRIED)
+
+    def _give_up(self, job: _Job, reason: FailedReason) -> None:
+        """A job that waited ends: what an earlier try found stands, the rest is failed."""
+        if job.partial is None:
+            self._fail(job, reason)
+            return
+        self._finish(
+            job, [replace(r, outcome=Failed(reason)) if isinstance(r.outcome, Failed) else r for r in job.partial]
+        )
 
     def _abandon(self, job: _Job, held: float) -> None:
         """The task ignores its cancellation. Its metrics fail now; the slot stays taken until the task ends, so a
@@ -338,7 +364,7 @@ class Judging:
         given: dict[str, Result] = {}
         for result in results:
             given.setdefault(result.scorer, result)
-        missing = [each for each in self._judge.instruments if each.metric not in given]
+        missing = [each for each in self._instruments if each.metric not in given]
         if missing:
             self._events.tell(
                 Event(
@@ -352,7 +378,7 @@ class Judging:
         return [*given.values(), *(_result(job, instrument, outcome) for instrument in missing)]
 
     def _all(self, job: _Job, outcome: Outcome) -> list[Result]:
-        return [_result(job, instrument, outcome) for instrument in self._judge.instruments]
+        return [_result(job, instrument, outcome) for instrument in self._instruments]
 
     def _fail(self, job: _Job, reason: FailedReason) -> None:
         self._finish(job, self._all(job, Failed(reason)))
@@ -386,13 +412,6 @@ def _result(job: _Job, instrument: Instrument, outcome: Outcome) -> Result:
         outcome=outcome,
         version=instrument.version,
         fingerprint=instrument.fingerprint,
-    )
-
-
-def _judge_is_down(results: Sequence[Result]) -> bool:
-    """Nothing was answered, and for no other reason than the judge itself."""
-    return bool(results) and all(
-        isinstance(result.outcome, Failed) and result.outcome.reason in _JUDGE_DOWN for result in results
     )
 
 

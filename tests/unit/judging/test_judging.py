@@ -10,7 +10,7 @@ import pytest
 
 from collector.judging.ledger import Ledger
 from collector.judging.options import Options
-from collector.judging.stage import Instrument, Judging
+from collector.judging.stage import Judging
 from collector.pipeline.clock import ManualClock
 from collector.records.decision import Decision, Fate
 from collector.records.found import Found, Mark
@@ -20,6 +20,7 @@ from collector.telemetry.events import Events
 from collector.telemetry.instruments import Telemetry
 from scorers.interaction import Interaction, Passage, Turn
 from scorers.judge.marker import MARKER
+from scorers.judge.service import JudgedMetric
 from scorers.outcome import Failed, FailedReason, NotApplicable, NotApplicableReason, Outcome, Result, Score
 from scorers.scorer import Kind
 
@@ -44,8 +45,8 @@ class Judge:
         self.gate = asyncio.Event()
 
     @property
-    def instruments(self) -> tuple[Instrument, ...]:
-        return tuple(Instrument(name, "1", "print") for name in NAMES)
+    def metrics(self) -> tuple[JudgedMetric, ...]:
+        return tuple(JudgedMetric(name, "1", "print") for name in NAMES)
 
     def available(self) -> bool:
         return self.up
@@ -264,6 +265,21 @@ async def test_a_judge_that_is_down_costs_time_not_results() -> None:
     await world.settle_down()
     assert world.outcomes() == [Score(1.0), Score(0.5)]
     assert world.sample(metrics.JUDGING_RETRIED.name) == 1
+    world.check_conservation()
+
+
+async def test_what_an_earlier_try_scored_stands_when_the_job_expires() -> None:
+    async def breaks_down(interaction: Interaction, deadline_seconds: float) -> list[Result]:
+        world.judge.up = False
+        return results(interaction, Score(1.0), Failed(FailedReason.JUDGE_UNREACHABLE))
+
+    world = World(Judge(breaks_down), max_age_seconds=900)
+    world.offer()
+    await world.settle_down()
+    assert world.settled == []
+    world.clock.advance(901)
+    world.stage.tick()
+    assert world.outcomes() == [Score(1.0), Failed(FailedReason.EXPIRED)]
     world.check_conservation()
 
 
