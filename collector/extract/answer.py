@@ -79,7 +79,9 @@ class Asked:
     pattern: str | None
 
 
-def question(path: Sequence[Node], group: Sequence[Node], call: Call | None, asked: Asked, options: Options) -> Text | None:
+def question(
+    path: Sequence[Node], group: Sequence[Node], call: Call | None, asked: Asked, options: Options
+) -> Text | None:
     """The question as the user put it, by the first rule that finds it."""
     prompts: list[str] = []
     for node in carriers(path):

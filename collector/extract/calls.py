@@ -132,7 +132,11 @@ def final_call(calls: Sequence[Call], answer: str | None) -> Call | None:
 
 def _silent_twin(call: Call, spoken: Call) -> bool:
     """Whether two records tell of one streamed call, and the one with the answer ended first."""
-    return call.node.parent is not None and call.node.parent is spoken.node.parent and any(v.streaming for v in spoken.views)
+    return (
+        call.node.parent is not None
+        and call.node.parent is spoken.node.parent
+        and any(v.streaming for v in spoken.views)
+    )
 
 
 def _hidden(call: Call) -> bool:

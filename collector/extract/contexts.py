@@ -20,7 +20,17 @@ _SEARCH = re.compile(
     r"search|retriev|lookup|look_up|knowledge|(?:^|[_\W])(?:kb|rag|docs?|faq|wiki)(?:$|[_\W])|document|passage|query|find|browse|vector",
     re.IGNORECASE,
 )
-_CONTEXT_VARIABLES = ("context", "contexts", "context_str", "documents", "docs", "passages", "sources", "chunks", "knowledge")
+_CONTEXT_VARIABLES = (
+    "context",
+    "contexts",
+    "context_str",
+    "documents",
+    "docs",
+    "passages",
+    "sources",
+    "chunks",
+    "knowledge",
+)
 _FRACTION = 0.6
 
 
@@ -66,7 +76,9 @@ def prompt_messages(call: Call | None) -> list[Message]:
     return [*head, *found[start:]]
 
 
-def gather(group: Sequence[Node], call: Call | None, path: Sequence[Node], options: Options, pattern: str | None) -> Gathered:
+def gather(
+    group: Sequence[Node], call: Call | None, path: Sequence[Node], options: Options, pattern: str | None
+) -> Gathered:
     """The contexts of the interaction whose spans are `group` and whose final model call is `call`."""
     end = call.end if call is not None else None
     events = _events(group, path, end, options)
@@ -246,7 +258,12 @@ def _haystack(prompt: Sequence[Message], call: Call | None) -> _Haystack | None:
     return _Haystack(joined, joined)
 
 
-def _compare(result: Gathered, candidates: tuple[Document, ...], superseded: tuple[Document, ...], haystack: _Haystack | None) -> None:
+def _compare(
+    result: Gathered,
+    candidates: tuple[Document, ...],
+    superseded: tuple[Document, ...],
+    haystack: _Haystack | None,
+) -> None:
     """Keep what the final prompt holds; nothing found there says nothing and keeps all, unverified."""
     if haystack is None:
         result.used, result.unused, result.verified = candidates, superseded, False
@@ -275,7 +292,11 @@ def _compare(result: Gathered, candidates: tuple[Document, ...], superseded: tup
 
 
 def _fill(
-    candidates: tuple[Document, ...], group: Sequence[Node], prompt: Sequence[Message], call: Call | None, options: Options
+    candidates: tuple[Document, ...],
+    group: Sequence[Node],
+    prompt: Sequence[Message],
+    call: Call | None,
+    options: Options,
 ) -> tuple[tuple[Document, ...] | None, str]:
     """Texts for documents that are known by id alone: from tools' results by id, else from the prompt in order."""
     filled = tuple(_by_id(candidates, group, prompt, options))
@@ -289,7 +310,9 @@ def _fill(
             continue
         by_id = {piece.id: piece for piece in split.found if piece.id}
         if len(by_id) == len(candidates) and all(d.id in by_id for d in candidates if d.id):
-            return tuple(replace(d, text=by_id[d.id].text if d.id in by_id else None) for d in candidates), f"ids_with_{rule}"
+            return tuple(
+                replace(d, text=by_id[d.id].text if d.id in by_id else None) for d in candidates
+            ), f"ids_with_{rule}"
         if by_id and any(d.id for d in candidates) and not set(by_id) & {d.id for d in candidates}:
             ordinal = all(i.isdecimal() for i in by_id if i)
             if not ordinal:
@@ -299,7 +322,9 @@ def _fill(
     return None, ""
 
 
-def _by_id(candidates: Sequence[Document], group: Sequence[Node], prompt: Sequence[Message], options: Options) -> list[Document]:
+def _by_id(
+    candidates: Sequence[Document], group: Sequence[Node], prompt: Sequence[Message], options: Options
+) -> list[Document]:
     """Documents with the texts that tools' results, or other steps' outputs, give under the same id."""
     texts: dict[str, str] = {}
     sources: list[object] = [r for m in prompt for r in m.results]
@@ -315,7 +340,9 @@ def _by_id(candidates: Sequence[Document], group: Sequence[Node], prompt: Sequen
     return [replace(d, text=texts.get(d.id)) if d.text is None and d.id in texts else d for d in candidates]
 
 
-def _prompt_texts(prompt: Sequence[Message], call: Call | None, group: Sequence[Node]) -> list[tuple[str | Pieces, str]]:
+def _prompt_texts(
+    prompt: Sequence[Message], call: Call | None, group: Sequence[Node]
+) -> list[tuple[str | Pieces, str]]:
     """Texts in which contexts may stand, the narrowest first, each with the name of its rule."""
     found: list[tuple[str | Pieces, str]] = []
     for view in call.views if call is not None else ():
@@ -325,7 +352,9 @@ def _prompt_texts(prompt: Sequence[Message], call: Call | None, group: Sequence[
     users = [m for m in prompt if m.role == "user" and m.parts]
     if users:
         if len(users[-1].parts) > 1:
-            found.append((Pieces(tuple(Document(p) for p in users[-1].parts[:-1]), "parts", sure=True), "message_parts"))
+            found.append(
+                (Pieces(tuple(Document(p) for p in users[-1].parts[:-1]), "parts", sure=True), "message_parts")
+            )
         found.append((users[-1].text, "prompt_text"))
     many = _one_per_message(prompt)
     if many is not None:
@@ -377,7 +406,13 @@ def _without_retriever(
         stages = []
         for node in group:
             view = node.view
-            if view is None or view.output is None or id(node) in on_path or node.role is not role or view.output.hidden:
+            if (
+                view is None
+                or view.output is None
+                or id(node) in on_path
+                or node.role is not role
+                or view.output.hidden
+            ):
                 continue
             if start is not None and node.span.end_unix_nano > start:
                 continue
@@ -419,7 +454,9 @@ def _inside(node: Node, stages: Sequence[tuple[Node, tuple[Document, ...]]]) -> 
     return any(id(above) in holders for above in node.ancestors())
 
 
-def _from_prompt(prompt: Sequence[Message], call: Call | None, known: int | None, pattern: str | None, options: Options) -> Pieces | None:
+def _from_prompt(
+    prompt: Sequence[Message], call: Call | None, known: int | None, pattern: str | None, options: Options
+) -> Pieces | None:
     """The passages of a prompt that announces contexts; one block, not sure, where they can not be told apart."""
     if not options.split_prompts:
         return None
@@ -472,7 +509,12 @@ def _tool_text(group: Sequence[Node], prompt: Sequence[Message]) -> Pieces | Non
     texts = []
     searching = any(node.role is Role.TOOL and _SEARCH.search(_tool_name(node)) for node in group)
     for node in group:
-        if node.role is Role.TOOL and node.view is not None and node.view.output is not None and _SEARCH.search(_tool_name(node)):
+        if (
+            node.role is Role.TOOL
+            and node.view is not None
+            and node.view.output is not None
+            and _SEARCH.search(_tool_name(node))
+        ):
             value = node.view.output.value
             if isinstance(value, dict):
                 value = value.get("output") or value.get("content") or value.get("result")

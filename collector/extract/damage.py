@@ -70,7 +70,9 @@ def assess(found: Findings, limits: Limits, options: Options) -> Assessed:
     if not found.complete:
         for part in (Field.QUESTION, Field.CONTEXTS, Field.RESPONSE):
             result.damage.setdefault(part, Damage.TRACE_INCOMPLETE)
-    if any(n.span.dropped_attributes_count or n.span.dropped_events_count for n in found.group if n.view is not None):
+    if any(
+        n.span.dropped_attributes_count or n.span.dropped_events_count for n in found.group if n.view is not None
+    ):
         result.marks.add(Mark.ATTRIBUTES_DROPPED)
     for damage in result.damage.values():
         result.marks.add(_MARK[damage])
@@ -152,7 +154,9 @@ def _worst(found: Findings, used: Sequence[Document], limits: Limits, options: O
         return Damage.SCRUBBED
     if any(d.hidden for d in used):
         return Damage.HIDDEN
-    if len(used) > options.max_passages or any(d.cut or len(d.text or "") > options.max_context_chars for d in used):
+    if len(used) > options.max_passages or any(
+        d.cut or len(d.text or "") > options.max_context_chars for d in used
+    ):
         return Damage.TRUNCATED
     if any(d.text and any(limits.cut(n.span, d.text) for n in holders) for d in used):
         return Damage.TRUNCATED

@@ -38,7 +38,16 @@ SCORE_KEYS = (
     "confidence", "rank_score",
 )  # fmt: skip
 DISTANCE_KEYS = ("distance", "_distance", "cosine_distance", "dist", "vector_distance", "l2_distance")
-META_KEYS = ("metadata", "meta", "cmetadata", "extra_info", "custom_metadata", "attributes")
+META_KEYS = (
+    "metadata",
+    "meta",
+    "meta_data",
+    "chunk_metadata",
+    "cmetadata",
+    "extra_info",
+    "custom_metadata",
+    "attributes",
+)
 _NESTS = (
     "document", "node", "kwargs", "payload", "_source", "entity", "properties", "record", "item", "chunk",
     "retrievedContext", "retrieved_context", "web", "doc", "point", "fields",
@@ -51,7 +60,9 @@ LIST_KEYS = (
     "structuredContent", "groundingChunks", "reranked_documents", "retrieved_docs", "retrieved_context",
     "documents_list", "objects",
 )  # fmt: skip
-_MESSAGE_KEYS = frozenset({"tool_calls", "additional_kwargs", "tool_call_id", "response_metadata", "usage_metadata"})
+_MESSAGE_KEYS = frozenset(
+    {"tool_calls", "additional_kwargs", "tool_call_id", "response_metadata", "usage_metadata"}
+)
 MAX_DOCUMENTS = 2_000
 
 
@@ -302,4 +313,14 @@ def _list(value: list[Json], max_chars: int, *, loose: bool, depth: int) -> tupl
     return tuple(found)
 
 
-__all__ = ["Document", "columns", "complete", "document", "documents", "first", "loads", "metadata_of", "with_text"]
+__all__ = [
+    "Document",
+    "columns",
+    "complete",
+    "document",
+    "documents",
+    "first",
+    "loads",
+    "metadata_of",
+    "with_text",
+]

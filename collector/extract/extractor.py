@@ -9,19 +9,20 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from collector.extract.answer import Asked, Text, history, question, response, top_answer
-from collector.extract.calls import Call, calls_of, final_call
+from collector.extract.calls import Call, calls_of, final_call, reply_text
 from collector.extract.contexts import Gathered, gather
 from collector.extract.conventions import conventions
 from collector.extract.damage import ERROR_HINT, Findings, assess
 from collector.extract.documents import Document
 from collector.extract.identity import Identities, scalars
 from collector.extract.limits import Limits
+from collector.extract.messages import last_user
 from collector.extract.options import Options
-from collector.extract.readers import answer_of, model_of, question_of
+from collector.extract.readers import answer_of, question_of
 from collector.extract.tree import Node, build, unique
 from collector.extract.turns import groups
-from collector.extract.values import squeeze
-from collector.extract.view import Convention, Role, Source, View, merge
+from collector.extract.values import squeeze, walk
+from collector.extract.view import Convention, Payload, Role, Source, View, merge
 from collector.otlp.model import Attributes, LogRecord, Span, Status
 from collector.records.found import Found, Mark, TokenUsage
 from scorers.interaction import Interaction, Passage, Turn
@@ -113,6 +114,8 @@ class Extractor:
             view.role = Role.RETRIEVER if view.documents is not None else Role.CHAIN if has_content else Role.OTHER
             if view.replies is not None or (view.messages is not None and view.model is not None):
                 view.role = Role.LLM
+        if view.role in (Role.CHAIN, Role.AGENT):
+            _carry(view, self._options.max_json_bytes)
         return view
 
     def _trace(
@@ -136,6 +139,18 @@ class Extractor:
         if found:
             return found, Seen.INTERACTION
         return [], Seen.RETRIEVAL_ONLY if retrieval else Seen.NOTHING
+
+
+def _carry(view: View, max_chars: int) -> None:
+    """Give an agent or a workflow that tells its messages an input and an output."""
+    if view.input is None and view.messages:
+        last = last_user(view.messages)
+        if last is not None:
+            view.input = Payload(last.text, max_chars)
+    if view.output is None and view.replies:
+        text = reply_text(view.replies)
+        if text is not None:
+            view.output = Payload(text, max_chars)
 
 
 def _own(span: Span) -> Found:
@@ -182,7 +197,11 @@ class _Builder:
             return None
         if call is not None and answered is None and call.asks_tools and not call.failed and path == [call.node]:
             return None  # a step of an agent whose other calls are in traces of their own
-        anchor = call.node if call is not None else (answered.node if answered is not None and answered.node else path[0])
+        anchor = (
+            call.node
+            if call is not None
+            else (answered.node if answered is not None and answered.node else path[0])
+        )
         service = anchor.span.resource.service_name
         gathered = gather(self._group, call, path, options, self._pattern(service, "context"))
         asked = self._asked(gathered, calls, call, self._pattern(service, "question"))
@@ -190,22 +209,19 @@ class _Builder:
         return self._found(call, path, anchor, answered, gathered, put, calls)
 
     def _path(self, node: Node | None) -> list[Node]:
-        """The nodes from the top of the interaction down to above `node`; without one, the widest top with content."""
-        if node is not None:
-            inside = [n for n in node.ancestors() if id(n) in self._members]
-            path = [*self._above, *reversed(inside)]
-            if path or len(self._tops) <= 1:
-                return path or [node]
-        carriers = [t for t in self._tops if t.view is not None and t.role in (Role.CHAIN, Role.AGENT)]
-        if node is not None:
-            return [*self._above, node]
-        widest = max(carriers or self._tops, key=lambda t: (t.span.end_unix_nano - t.span.start_unix_nano, t.span.span_id))
-        chain = [widest]
-        while chain[-1].view is None and len(chain[-1].children) == 1:
-            chain.append(chain[-1].children[0])
-        if chain[-1].view is None:
-            chain.extend(c for c in chain[-1].children if c.role in (Role.CHAIN, Role.AGENT))
-        return [*self._above, *chain]
+        """The nodes from the top of the interaction down to above the model call, or else around the retrieval."""
+        goal = node
+        if goal is None:
+            goal = next((n for n in self._group if n.role in (Role.RETRIEVER, Role.RERANKER)), None)
+        if goal is None:
+            goal = next(
+                (n for n in self._group if n.view is not None and n.view.documents is not None), self._tops[0]
+            )
+        inside = [n for n in goal.ancestors() if id(n) in self._members]
+        path = [*self._above, *reversed(inside)]
+        if node is None and goal.role in (Role.CHAIN, Role.AGENT):
+            path.append(goal)
+        return path or [goal]
 
     def _retrieves(self) -> bool:
         return any(n.role in (Role.RETRIEVER, Role.RERANKER) or (n.view and n.view.documents) for n in self._group)
@@ -230,7 +246,9 @@ class _Builder:
         return None
 
     def _asked(self, gathered: Gathered, calls: Sequence[Call], call: Call | None, pattern: str | None) -> Asked:
-        texts = tuple(d.text for d in (*(gathered.used or ()), *gathered.unused) if d.text and not gathered.unsplit)
+        texts = tuple(
+            d.text for d in (*(gathered.used or ()), *gathered.unused) if d.text and not gathered.unsplit
+        )
         first_call = min((c.end for c in calls), default=None)
         early: list[str] = []
         only: list[str] = []
@@ -261,7 +279,9 @@ class _Builder:
     ) -> Found:
         options = self._options
         findings = assess(
-            Findings(self._group, path, call, answered, put, gathered, complete=self._complete), self._limits, options
+            Findings(self._group, path, call, answered, put, gathered, complete=self._complete),
+            self._limits,
+            options,
         )
         order = [*path, anchor, *self._group]
         identity = self._identities.read(order)
@@ -318,15 +338,28 @@ class _Builder:
             return served
         if text is not None:
             for node in self._group:
-                payload = node.view.input if node.view is not None and node.role is not Role.LLM else None
-                raw = payload.raw if payload is not None else None
-                if payload is not None and isinstance(raw, str) and "model_name" in raw and text[:40] in raw:
-                    name = model_of(payload.value)
-                    if name is not None:
-                        return name
+                if node.view is None or node.role is Role.LLM:
+                    continue
+                for payload in (node.view.input, node.view.output):
+                    raw = payload.raw if payload is not None else None
+                    if (
+                        payload is None
+                        or not isinstance(raw, str)
+                        or '"model_name"' not in raw
+                        or text[:40] not in raw
+                    ):
+                        continue
+                    for key, value in walk(payload.value, 20_000):
+                        if key == "model_name" and isinstance(value, str) and value:
+                            return value
         for node in self._group:
             view = node.view
-            if view is not None and view.role is Role.LLM and view.model is not None and view.request_model == wanted:
+            if (
+                view is not None
+                and view.role is Role.LLM
+                and view.model is not None
+                and view.request_model == wanted
+            ):
                 return view.model
         return served or wanted
 
@@ -391,5 +424,3 @@ def _resource_text(attributes: Attributes, *keys: str) -> str | None:
         if isinstance(value, str) and value:
             return value
     return None
-
-

@@ -11,24 +11,74 @@ from collector.extract.tree import Node
 from collector.extract.values import Json, as_scalar_text, is_redacted, is_scrubbed, unwrap
 from collector.otlp.model import Attributes
 
-SESSION = ("session.id", "session_id", "sessionId", "conversation.id", "conversation_id", "conversationId", "thread_id", "threadId", "chat_id", "chatId")
+SESSION = (
+    "session.id",
+    "session_id",
+    "sessionId",
+    "conversation.id",
+    "conversation_id",
+    "conversationId",
+    "thread_id",
+    "threadId",
+    "chat_id",
+    "chatId",
+)
 USER = ("user.id", "user_id", "userId", "enduser.id", "end_user_id", "endUserId")
 TENANT = ("tenant", "tenant.id", "tenant_id", "tenantId", "tenant.name", "tenant_name")
 """Last names of attributes that hold an identity, the surest first. A key matches when it is one, or ends with one
 behind a dot (`traceloop.association.properties.session_id`)."""
 _IN_METADATA = {"session": ("session", "thread"), "user": ("user", "username"), "tenant": ()}
 """Bare names that count only inside of metadata: elsewhere they are too common."""
-_METADATA = re.compile(r"(?:^|[._])(?:metadata|properties|association|tracetag|trace|customattributes|custom_attributes|baggage)\.[^.]+$", re.IGNORECASE)
-_MACHINE_MADE = re.compile(r"^(?:[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|[0-9a-f]{32})$", re.IGNORECASE)
+_METADATA = re.compile(
+    r"(?:^|[._])(?:metadata|properties|association|tracetag|trace|customattributes|custom_attributes|baggage)\.[^.]+$",
+    re.IGNORECASE,
+)
+_MACHINE_MADE = re.compile(
+    r"^(?:[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|[0-9a-f]{32})$", re.IGNORECASE
+)
 """Where a scrubber took an identity away, an id that a library made up for its run is no substitute for it."""
-_NOT_OURS = ("langsmith.trace.", "process.", "code.", "thread.", "http.", "service.", "user_agent.", "telemetry.", "host.", "os.", "k8s.", "logfire.")
+_NOT_OURS = (
+    "langsmith.trace.",
+    "process.",
+    "code.",
+    "thread.",
+    "http.",
+    "service.",
+    "user_agent.",
+    "telemetry.",
+    "host.",
+    "os.",
+    "k8s.",
+    "logfire.",
+)
 _CONTENT = re.compile(
     r"message|content|prompt|completion|input|output|document|query|question|answer|response\.text|result|variables|"
     r"embedding|schema|tool|\.events?$|exception|stacktrace|logfire\.|function|arguments|instructions|snippet|reference",
     re.IGNORECASE,
 )
-HINTS = ("session", "conversation", "thread_id", "threadId", "user.id", "user_id", "userId", "enduser", "end_user", "tenant", "chat_id", "chatId")
-_CONTAINERS = ("metadata", "langfuse.trace.metadata", "langfuse.observation.metadata", "langsmith.metadata", "ai.telemetry.metadata", "custom_metadata", "attributes")
+HINTS = (
+    "session",
+    "conversation",
+    "thread_id",
+    "threadId",
+    "user.id",
+    "user_id",
+    "userId",
+    "enduser",
+    "end_user",
+    "tenant",
+    "chat_id",
+    "chatId",
+)
+_CONTAINERS = (
+    "metadata",
+    "langfuse.trace.metadata",
+    "langfuse.observation.metadata",
+    "langsmith.metadata",
+    "ai.telemetry.metadata",
+    "custom_metadata",
+    "attributes",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +138,12 @@ class Identities:
                     values[name] = text
                     rules.append((name, key))
         return Identity(
-            values.get("session"), values.get("user"), values.get("tenant"), values.get("reference"), scrubbed, tuple(rules)
+            values.get("session"),
+            values.get("user"),
+            values.get("tenant"),
+            values.get("reference"),
+            scrubbed,
+            tuple(rules),
         )
 
     def _pairs(self, attributes: Attributes) -> Iterator[tuple[str, Json]]:
@@ -123,7 +178,11 @@ class Identities:
                     return key, text
         for last in _IN_METADATA.get(name, ()):
             for key, value in pairs:
-                if key.endswith("." + last) and _METADATA.search(key) and (text := _scalar(value, self._max_chars)) is not None:
+                if (
+                    key.endswith("." + last)
+                    and _METADATA.search(key)
+                    and (text := _scalar(value, self._max_chars)) is not None
+                ):
                     return key, text
         return None
 

@@ -24,10 +24,10 @@ class Limits:
     """
 
     def __init__(self, spans: Iterable[Span], max_chars: int) -> None:
-        self._limits: dict[int, int] = {}
-        groups: dict[int, tuple[int, set[str]]] = {}
+        self._limits: dict[str, int] = {}
+        groups: dict[str, tuple[int, set[str]]] = {}
         for span in spans:
-            key = id(span.resource)
+            key = process(span)
             longest, values = groups.get(key, (31, set()))
             for value in span.attributes.values():
                 if isinstance(value, str):
@@ -46,16 +46,22 @@ class Limits:
 
     def cut(self, span: Span, text: str) -> bool:
         """Whether the limit of the span's process cut the text."""
-        return len(text) == self._limits.get(id(span.resource), -1)
+        return len(text) == self._limits.get(process(span), -1)
 
     def any(self, span: Span) -> bool:
         """Whether a limit shows in the values of the span's process."""
-        return id(span.resource) in self._limits
+        return process(span) in self._limits
 
     def touches(self, span: Span) -> bool:
         """Whether the limit cut some value of the span itself."""
-        limit = self._limits.get(id(span.resource))
+        limit = self._limits.get(process(span))
         return limit is not None and any(isinstance(v, str) and len(v) == limit for v in span.attributes.values())
+
+
+def process(span: Span) -> str:
+    """A name of the process that emitted a span."""
+    attributes = span.resource.attributes
+    return f"{attributes.get('service.instance.id')!r}|{attributes.get('service.name')!r}"
 
 
 def _breaks_off(value: str, max_chars: int) -> bool:

@@ -170,7 +170,7 @@ def message(value: Json, default_role: str | None = None) -> Message | None:
         name = names[-1] if isinstance(names, list) and names else kind
         role = role_of(inner.get("type")) or role_of(name) or role_of(inner.get("role")) or role_of(kind)
         return _build(inner, role or default_role)
-    kind = value.get("type") if isinstance(value.get("type"), str) else ""
+    kind = str(value["type"]) if isinstance(value.get("type"), str) else ""
     if kind in _CALL_PARTS and "role" not in value:
         results = (value["results"],) if isinstance(value.get("results"), list) else ()
         return Message(ASSISTANT, results=results, calls=True)
@@ -183,6 +183,8 @@ def message(value: Json, default_role: str | None = None) -> Message | None:
         or role_of(kind)
         or _event_role(value.get("event.name"))
     )
+    if role is None and isinstance(value.get("source"), str) and kind.endswith("Message"):
+        role = USER if value["source"] == USER else ASSISTANT
     if role is None and value.get("kind") in ("request", "response") and isinstance(value.get("parts"), list):
         return _native(value)
     if role is None and isinstance(value.get("role"), str) and len(value["role"]) < 40:
@@ -333,7 +335,9 @@ def flat_prompt(text: str) -> tuple[Message, ...] | None:
         end = marks[index + 1].start() if index + 1 < len(marks) else len(text)
         body = text[mark.end() : end].rstrip("\n") if index + 1 < len(marks) else text[mark.end() :]
         role = _ROLES[mark.group(1)]
-        found.append(Message(role, (body,) if body.strip() else (), (body,) if role == TOOL and body.strip() else ()))
+        found.append(
+            Message(role, (body,) if body.strip() else (), (body,) if role == TOOL and body.strip() else ())
+        )
     return tuple(found)
 
 

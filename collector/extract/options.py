@@ -25,13 +25,14 @@ class PromptPattern(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    service: str = Field("*", description="Name of the service (`service.name`); `*` is every service.")
+    service: str = Field(default="*", description="Name of the service (`service.name`); `*` is every service.")
     context: str | None = Field(
-        None,
+        default=None,
         description="Regular expression with a group `text` (and optionally `id`), found once per passage in the prompt.",
     )
     question: str | None = Field(
-        None, description="Regular expression with a group `text` that holds the user's question in the prompt."
+        default=None,
+        description="Regular expression with a group `text` that holds the user's question in the prompt.",
     )
 
     @field_validator("context", "question")
@@ -47,17 +48,17 @@ class RecordPaths(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    id: Key = Field("id", description="Path of the record's id.")
-    question: Key = Field("question", description="Path of the question.")
-    contexts: Key = Field("contexts", description="Path of the list of contexts: strings or objects.")
-    response: Key = Field("response", description="Path of the response.")
-    reference: Key = Field("reference", description="Path of the reference answer.")
-    history: Key = Field("history", description="Path of earlier messages, `[{role, content}]`.")
-    model: Key = Field("model", description="Path of the model's name.")
-    session: Key = Field("session", description="Path of the session id.")
-    user: Key = Field("user", description="Path of the user id.")
-    tenant: Key = Field("tenant", description="Path of the tenant.")
-    service: Key = Field("service", description="Path of the service's name.")
+    id: Key = Field(default="id", description="Path of the record's id.")
+    question: Key = Field(default="question", description="Path of the question.")
+    contexts: Key = Field(default="contexts", description="Path of the list of contexts: strings or objects.")
+    response: Key = Field(default="response", description="Path of the response.")
+    reference: Key = Field(default="reference", description="Path of the reference answer.")
+    history: Key = Field(default="history", description="Path of earlier messages, `[{role, content}]`.")
+    model: Key = Field(default="model", description="Path of the model's name.")
+    session: Key = Field(default="session", description="Path of the session id.")
+    user: Key = Field(default="user", description="Path of the user id.")
+    tenant: Key = Field(default="tenant", description="Path of the tenant.")
+    service: Key = Field(default="service", description="Path of the service's name.")
 
 
 class Options(BaseModel):
@@ -65,48 +66,63 @@ class Options(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    question_keys: Keys = Field((), description="Own span attributes that hold the user's question.")
-    response_keys: Keys = Field((), description="Own span attributes that hold the final answer.")
+    question_keys: Keys = Field(default=(), description="Own span attributes that hold the user's question.")
+    response_keys: Keys = Field(default=(), description="Own span attributes that hold the final answer.")
     documents_keys: Keys = Field(
-        (), description="Own span attributes or span event attributes that hold the retrieved documents as JSON."
+        default=(),
+        description="Own span attributes or span event attributes that hold the retrieved documents as JSON.",
     )
-    query_keys: Keys = Field((), description="Own span attributes that hold the retriever's query.")
-    session_keys: Keys = Field((), description="Own attributes that hold the session id; tried first.")
-    user_keys: Keys = Field((), description="Own attributes that hold the user id; tried first.")
-    tenant_keys: Keys = Field((), description="Own attributes that hold the tenant; tried first.")
+    query_keys: Keys = Field(default=(), description="Own span attributes that hold the retriever's query.")
+    session_keys: Keys = Field(default=(), description="Own attributes that hold the session id; tried first.")
+    user_keys: Keys = Field(default=(), description="Own attributes that hold the user id; tried first.")
+    tenant_keys: Keys = Field(default=(), description="Own attributes that hold the tenant; tried first.")
     reference_keys: Keys = Field(
-        ("reference", "reference_answer", "ground_truth", "expected_answer"),
+        default=("reference", "reference_answer", "ground_truth", "expected_answer"),
         description="Keys, on spans or in their metadata, that hold a reference answer.",
     )
     prompt_patterns: tuple[PromptPattern, ...] = Field(
-        (), description="Layouts of prompts, for services whose documents stand in the prompt alone."
+        default=(), description="Layouts of prompts, for services whose documents stand in the prompt alone."
     )
     split_prompts: bool = Field(
-        True,
+        default=True,
         description="Take passages out of a prompt where the division is sure (numbered, tagged, JSON); "
         "else they are marked `unsplit`.",
     )
     join_by_session: bool = Field(
-        False,
+        default=False,
         description="Join a retrieval and a model call of two traces when they share a session and the documents "
         "are in the prompt. Works where both traces are given together (`groundwatch inspect`).",
     )
     record: RecordPaths = Field(
         default_factory=RecordPaths, description="Where plain JSON records hold their fields."
     )
-    max_passages: int = Field(200, ge=1, le=10_000, description="Passages kept per interaction; more is `truncated`.")
+    max_passages: int = Field(
+        default=200, ge=1, le=10_000, description="Passages kept per interaction; more is `truncated`."
+    )
     max_context_chars: int = Field(
-        100_000, ge=100, description="Characters kept of one passage; a longer one is cut and marked `truncated`."
+        default=100_000,
+        ge=100,
+        description="Characters kept of one passage; a longer one is cut and marked `truncated`.",
     )
     max_text_chars: int = Field(
-        200_000, ge=100, description="Characters kept of a question or response; a longer one is `truncated`."
+        default=200_000,
+        ge=100,
+        description="Characters kept of a question or response; a longer one is `truncated`.",
     )
     max_json_bytes: int = Field(
-        4_194_304, ge=1_000, description="Characters of one JSON value that are parsed; a longer one is not read."
+        default=4_194_304,
+        ge=1_000,
+        description="Characters of one JSON value that are parsed; a longer one is not read.",
     )
-    max_spans: int = Field(20_000, ge=1, description="Spans of one trace that are read; the rest is left out.")
-    max_history_turns: int = Field(50, ge=0, description="Earlier messages kept per interaction, the newest first.")
+    max_spans: int = Field(
+        default=20_000, ge=1, description="Spans of one trace that are read; the rest is left out."
+    )
+    max_history_turns: int = Field(
+        default=50, ge=0, description="Earlier messages kept per interaction, the newest first."
+    )
     max_attributes: int = Field(
-        64, ge=0, description="Scalar span attributes kept per interaction for filters and segments."
+        default=64, ge=0, description="Scalar span attributes kept per interaction for filters and segments."
     )
-    max_attribute_chars: int = Field(256, ge=8, description="Characters of one kept attribute; longer ones are cut.")
+    max_attribute_chars: int = Field(
+        default=256, ge=8, description="Characters of one kept attribute; longer ones are cut."
+    )

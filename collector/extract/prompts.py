@@ -30,20 +30,27 @@ _ANSWER_WORDS = (
 )
 _LEAD = r"^[ \t]*(?:#{1,6}[ \t]*|\*{1,3}|=+[ \t]*|-{3,}[ \t]*|<)?"
 _TAIL = r"[ \t]*(?:\*{1,3})?[ \t]*(?:[:：]|[ \t]*=+[ \t]*$|[ \t]*-{3,}[ \t]*$|>)(?:\*{1,3})?"
-_CONTEXT_LABEL = re.compile(
-    rf"{_LEAD}(?:{_CONTEXT_WORDS})(?:{_TAIL}|[ \t]*$)", re.IGNORECASE | re.MULTILINE
-)
+_CONTEXT_LABEL = re.compile(rf"{_LEAD}(?:{_CONTEXT_WORDS})(?:{_TAIL}|[ \t]*$)", re.IGNORECASE | re.MULTILINE)
 _QUESTION_LABEL = re.compile(rf"{_LEAD}(?:{_QUESTION_WORDS}){_TAIL}[ \t]*", re.IGNORECASE | re.MULTILINE)
-_QUESTION_HEAD = re.compile(rf"^[ \t]*(?:#{{1,6}}[ \t]+|\*\*)(?:{_QUESTION_WORDS})(?:\*\*)?[ \t]*[:：]?[ \t]*$", re.IGNORECASE | re.MULTILINE)
-_ANSWER_LABEL = re.compile(rf"\s*(?:#{{1,6}}[ \t]*|\*\*|<)?(?:{_ANSWER_WORDS})[ \t]*(?:\([^)\n]{{0,60}}\))?[ \t]*(?:\*\*)?[ \t]*(?:[:：]|>)?(?:\*\*)?\s*$", re.IGNORECASE)
+_QUESTION_HEAD = re.compile(
+    rf"^[ \t]*(?:#{{1,6}}[ \t]+|\*\*)(?:{_QUESTION_WORDS})(?:\*\*)?[ \t]*[:：]?[ \t]*$",
+    re.IGNORECASE | re.MULTILINE,
+)
+_ANSWER_LABEL = re.compile(
+    rf"\s*(?:#{{1,6}}[ \t]*|\*\*|<)?(?:{_ANSWER_WORDS})[ \t]*(?:\([^)\n]{{0,60}}\))?[ \t]*(?:\*\*)?[ \t]*(?:[:：]|>)?(?:\*\*)?\s*$",
+    re.IGNORECASE,
+)
 _TAG = re.compile(
     r"<(?P<tag>documents?|docs?|passages?|contexts?|chunks?|sources?|snippets?|items?|excerpts?|results?|articles?|"
     r"search_results?|retrieved_documents?|references?)(?P<attributes>(?:\s[^<>]{0,1000})?)>",
     re.IGNORECASE,
 )
-_ATTRIBUTE = re.compile(r"""\b(id|index|source|doc_id|document_id)\s*=\s*(?:"([^"]{0,300})"|'([^']{0,300})'|([^\s>"']{1,300}))""")
+_ATTRIBUTE = re.compile(
+    r"""\b(id|index|source|doc_id|document_id)\s*=\s*(?:"([^"]{0,300})"|'([^']{0,300})'|([^\s>"']{1,300}))"""
+)
 _INNER = re.compile(
-    r"^\s*(?:<(?P<a>document_content|content|text|page_content|body)>)(?P<text>.*?)</(?P=a)>\s*$", re.IGNORECASE | re.DOTALL
+    r"^\s*(?:<(?P<a>document_content|content|text|page_content|body)>)(?P<text>.*?)</(?P=a)>\s*$",
+    re.IGNORECASE | re.DOTALL,
 )
 _INNER_ANY = re.compile(
     r"<(?P<a>document_content|content|text|page_content|body)>(?P<text>.*?)</(?P=a)>", re.IGNORECASE | re.DOTALL
@@ -99,10 +106,19 @@ def question_span(text: str, after: int = 0) -> tuple[int, int] | None:
         if closing > 0:
             end = closing
     following = _CONTEXT_LABEL.search(text, start)
-    if following is not None and following.start() < end and text[following.start() - 2 : following.start()] in ("\n\n", "\n"):
+    if (
+        following is not None
+        and following.start() < end
+        and text[following.start() - 2 : following.start()] in ("\n\n", "\n")
+    ):
         end = following.start()
     closing_label = _ANSWER_LABEL.search(text, max(start, end - 200), end)
-    if closing_label is not None and text[closing_label.start() : closing_label.start() + 1] in ("\n", "", " ", "\r"):
+    if closing_label is not None and text[closing_label.start() : closing_label.start() + 1] in (
+        "\n",
+        "",
+        " ",
+        "\r",
+    ):
         end = closing_label.start()
     while start < end and text[start].isspace():
         start += 1
@@ -192,7 +208,10 @@ def _tagged(text: str, known: int | None) -> Pieces | None:
             continue
         inner = _INNER.match(body) or _INNER_ANY.search(body)
         words = (inner.group("text") if inner is not None else body).strip()
-        attributes = {m.group(1): m.group(2) or m.group(3) or m.group(4) for m in _ATTRIBUTE.finditer(mark.group("attributes"))}
+        attributes = {
+            m.group(1): m.group(2) or m.group(3) or m.group(4)
+            for m in _ATTRIBUTE.finditer(mark.group("attributes"))
+        }
         ident = attributes.get("id") or attributes.get("doc_id") or attributes.get("document_id")
         if words:
             meta = {"source": attributes["source"]} if attributes.get("source") else {}
@@ -286,7 +305,10 @@ def _separated(text: str, known: int | None) -> Pieces | None:
     block = text[label : _end_of_block(text, label)].strip()
     if not block:
         return None
-    for pattern, rule in ((r"\n[ \t]*(?:-{3,}|={3,}|\*{3,}|#{3,})[ \t]*\n", "rules"), (r"\n[ \t]*\n", "paragraphs")):
+    for pattern, rule in (
+        (r"\n[ \t]*(?:-{3,}|={3,}|\*{3,}|#{3,})[ \t]*\n", "rules"),
+        (r"\n[ \t]*\n", "paragraphs"),
+    ):
         texts = [words.strip() for words in re.split(pattern, block) if words.strip()]
         if known is not None and len(texts) == known:
             return Pieces(tuple(Document(words) for words in texts), rule, sure=True)
@@ -303,7 +325,11 @@ def _last_context_label(text: str) -> int | None:
 
 def _end_of_block(text: str, start: int) -> int:
     """Where the contexts end: at a label of the question, else at the text's end less a closing answer label."""
-    marks = [m.start() for m in (_QUESTION_LABEL.search(text, start), _QUESTION_HEAD.search(text, start)) if m is not None]
+    marks = [
+        m.start()
+        for m in (_QUESTION_LABEL.search(text, start), _QUESTION_HEAD.search(text, start))
+        if m is not None
+    ]
     if marks:
         return min(marks)
     closing = _ANSWER_LABEL.search(text, max(start, len(text) - 100))
@@ -315,4 +341,13 @@ def contains(haystack: str, needle: str) -> bool:
     return bool(needle) and needle in haystack
 
 
-__all__ = ["Block", "Pieces", "contains", "has_context_label", "labelled_question", "pieces", "question_span", "squeeze"]
+__all__ = [
+    "Block",
+    "Pieces",
+    "contains",
+    "has_context_label",
+    "labelled_question",
+    "pieces",
+    "question_span",
+    "squeeze",
+]

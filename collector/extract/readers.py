@@ -18,7 +18,7 @@ from collector.extract.values import Json, as_count, as_text, is_repr, looks_enc
 
 QUESTION_KEYS = (
     "question", "user_question", "userQuestion", "query", "user_query", "userQuery", "query_str", "input", "user_input",
-    "userInput", "user_message", "userMessage", "q", "message", "prompt", "search_query", "text", "topic", "request",
+    "userInput", "user_message", "userMessage", "q", "task", "message", "prompt", "search_query", "text", "topic", "request",
     "utterance", "user_prompt", "new_message",
 )  # fmt: skip
 """Names that a question goes by, the surest first."""
@@ -33,8 +33,12 @@ ANSWER_KEYS = (
     "raw", "value", "data", "chat_response", "blocks",
 )  # fmt: skip
 """Names that an answer goes by, the surest first."""
-_OBJECT = re.compile(r"^<?[\w.]*\b(?:object|instance|function|class|module|built-in)\b.{0,200}0x[0-9a-f]+>?|^<[\w.]+ .{0,200}>$")
-_IDENTIFIER = re.compile(r"(?:^|[_.-])(?:id|uuid|key|token|url|uri|path|model|name|type|role|lang|language)$", re.IGNORECASE)
+_OBJECT = re.compile(
+    r"^<?[\w.]*\b(?:object|instance|function|class|module|built-in)\b.{0,200}0x[0-9a-f]+>?|^<[\w.]+ .{0,200}>$"
+)
+_IDENTIFIER = re.compile(
+    r"(?:^|[_.-])(?:id|uuid|key|token|url|uri|path|model|name|type|role|lang|language)$", re.IGNORECASE
+)
 _MAX_DEPTH = 8
 
 
@@ -44,7 +48,9 @@ def answer_of(value: Json, max_chars: int, depth: int = 0) -> str | None:
         return None
     if isinstance(value, str):
         printed = is_repr(value)
-        inner = unwrap(value, max_chars) if printed or (depth and looks_encoded(value) and value[:1] == "{") else value
+        inner = (
+            unwrap(value, max_chars) if printed or (depth and looks_encoded(value) and value[:1] == "{") else value
+        )
         if isinstance(inner, dict):
             return answer_of(inner, max_chars, depth + 1) or (None if printed else as_text(value))
         return None if printed else as_text(value)
@@ -78,7 +84,17 @@ def _answer_of_object(value: dict[str, Json], max_chars: int, depth: int) -> str
 
 def _named_answer(value: dict[str, Json], max_chars: int, depth: int) -> str | None:
     """An answer one layer down, as in an output by component: only under a name that leaves no doubt."""
-    for key in ("replies", "answers", "answer", "response", "output", "result", "messages", "generations", "choices"):
+    for key in (
+        "replies",
+        "answers",
+        "answer",
+        "response",
+        "output",
+        "result",
+        "messages",
+        "generations",
+        "choices",
+    ):
         if key in value and (text := answer_of(value[key], max_chars, depth + 1)) is not None:
             return text
     return None
@@ -93,7 +109,12 @@ def _answer_of_list(value: list[Json], max_chars: int, depth: int) -> str | None
         return last.text if last is not None and not found[-1].calls else None
     if len(value) == 1 or isinstance(value[0], list):
         return answer_of(value[0], max_chars, depth + 1)
-    if all(isinstance(item, dict) and isinstance(item.get("text"), str) and item.get("type") in ("text", "output_text") for item in value):
+    if all(
+        isinstance(item, dict)
+        and isinstance(item.get("text"), str)
+        and item.get("type") in ("text", "output_text")
+        for item in value
+    ):
         return content_text(value)
     if isinstance(value[0], dict) and value[0].keys() & {"message", "generation_info", "finish_reason"}:
         return answer_of(value[0], max_chars, depth + 1)
@@ -106,7 +127,11 @@ def question_of(value: Json, max_chars: int, depth: int = 0) -> str | None:
         return None
     if isinstance(value, str):
         printed = is_repr(value)
-        inner = unwrap(value, max_chars) if printed or (depth and looks_encoded(value) and value[:1] in "{[") else value
+        inner = (
+            unwrap(value, max_chars)
+            if printed or (depth and looks_encoded(value) and value[:1] in "{[")
+            else value
+        )
         if isinstance(inner, dict | list):
             return question_of(inner, max_chars, depth + 1) or (None if printed else as_text(value))
         if printed:
@@ -207,7 +232,17 @@ def _reply_of_object(value: dict[str, Json], max_chars: int) -> tuple[Message, .
     one = message(value, ASSISTANT)
     if one is not None and (one.parts or one.calls or one.hidden):
         return (one,)
-    for key in ("output_text", "text", "content", "completion", "generation", "response", "answer", "output", "result"):
+    for key in (
+        "output_text",
+        "text",
+        "content",
+        "completion",
+        "generation",
+        "response",
+        "answer",
+        "output",
+        "result",
+    ):
         if isinstance(value.get(key), str | list) and (text := content_text(value[key])) is not None:
             return (Message(ASSISTANT, (text,)),)
     return None
@@ -219,7 +254,18 @@ _MODEL_PATHS = (
     ("kwargs", "response_metadata", "model_name"), ("inputs", "kwargs", "response_metadata", "model_name"),
     ("input", "response_metadata", "model_name"),
 )  # fmt: skip
-_NESTS = ("choices", "generations", "replies", "messages", "message", "outputs", "output", "kwargs", "additional_kwargs", "response")
+_NESTS = (
+    "choices",
+    "generations",
+    "replies",
+    "messages",
+    "message",
+    "outputs",
+    "output",
+    "kwargs",
+    "additional_kwargs",
+    "response",
+)
 
 
 def model_of(value: Json) -> str | None:
@@ -274,7 +320,11 @@ def _objects(value: Json, depth: int = 0) -> list[dict[str, Json]]:
                 below.extend(item[-1:] if item and isinstance(item[-1], dict) else item[:2])
             elif isinstance(item, dict):
                 found.append(item)
-                below.extend(item[key] for key in (*_NESTS, "llm_output", "response_metadata", "raw", "meta", "data") if isinstance(item.get(key), dict | list))
+                below.extend(
+                    item[key]
+                    for key in (*_NESTS, "llm_output", "response_metadata", "raw", "meta", "data")
+                    if isinstance(item.get(key), dict | list)
+                )
         layer, depth = below, depth + 1
     return found
 

@@ -45,7 +45,10 @@ def _is_turn(node: Node, max_chars: int) -> bool:
     return (
         question_of(view.input.value, max_chars) is not None
         and answer_of(view.output.value, max_chars) is not None
-        and (any(n.role is Role.LLM for n in node.subtree()) or any(n.role is Role.RETRIEVER for n in node.subtree()))
+        and (
+            any(n.role is Role.LLM for n in node.subtree())
+            or any(n.role is Role.RETRIEVER for n in node.subtree())
+        )
     )
 
 
@@ -81,7 +84,9 @@ def _by_turn(roots: Sequence[Node], turns: Sequence[Node]) -> list[list[Node]]:
 def _by_history(roots: Sequence[Node]) -> list[list[Node]]:
     """Divide siblings behind a model call whose answer a later call holds as a turn of its history."""
     nodes = [n for root in roots for n in root.subtree()]
-    calls = [call for call in calls_of(nodes) if call.text is not None and not call.asks_tools and not call.node.serves]
+    calls = [
+        call for call in calls_of(nodes) if call.text is not None and not call.asks_tools and not call.node.serves
+    ]
     if len(calls) < 2:
         return [list(roots)]
     ends = []

@@ -22,7 +22,8 @@ MAX_NODES = 200_000
 _LAYERS = 3
 _BRACKETS = re.compile(r"[\[({]")
 _ANGLES = re.compile(
-    r"""('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")|<[A-Za-z_][\w.]*: ('(?:[^'\\]|\\.)*'|-?\d+)>|<[^<>'"\n]{1,300}>""", re.DOTALL
+    r"""('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")|<[A-Za-z_][\w.]*: ('(?:[^'\\]|\\.)*'|-?\d+)>|<[^<>'"\n]{1,300}>""",
+    re.DOTALL,
 )
 _CONSTRUCTOR = re.compile(r"^\s*[A-Z]\w{1,60}\(\s*(?:[a-zA-Z_]\w{0,60}\s*[=:]|\))")
 _SURROGATE = re.compile("[\ud800-\udfff]")

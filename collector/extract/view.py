@@ -156,11 +156,18 @@ class Convention(Protocol):
     `name` is a stable word for `inspect` and metrics. `hints` are the substrings, at least one of which stands
     among the attribute keys, event names or log event names of every span and record that `read` gets anything
     from: assembly keeps only spans in whose bytes one of them occurs.
+    `content_switch` tells a user how that library is made to emit content.
     `read` never raises on any attribute value, and gives None for a span that is none of its own.
     """
 
-    name: str
-    hints: tuple[str, ...]
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def hints(self) -> tuple[str, ...]: ...
+
+    @property
+    def content_switch(self) -> str: ...
 
     def read(self, source: Source) -> View | None: ...
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collector.extract.conventions.generic import Generic
+from collector.extract.conventions.google_adk import GoogleADK
 from collector.extract.conventions.haystack import Haystack
 from collector.extract.conventions.langfuse import Langfuse
 from collector.extract.conventions.langsmith import LangSmith
@@ -14,6 +15,7 @@ from collector.extract.conventions.openlit import OpenLIT
 from collector.extract.conventions.openllmetry import OpenLLMetry
 from collector.extract.conventions.otel_genai import OTelGenAI
 from collector.extract.conventions.pydantic_ai import PydanticAI
+from collector.extract.conventions.trulens import TruLens
 from collector.extract.conventions.vector_db import VectorDB
 from collector.extract.conventions.vercel_ai import VercelAI
 from collector.extract.options import Options
@@ -30,6 +32,8 @@ def conventions(options: Options) -> tuple[Convention, ...]:
         MLflow(),
         Haystack(),
         VercelAI(),
+        GoogleADK(),
+        TruLens(),
         PydanticAI(),
         Logfire(),
         OpenLIT(),

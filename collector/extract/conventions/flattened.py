@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from collector.extract.messages import TOOL, USER, Message, role_of
-from collector.extract.values import Json, as_text
+from collector.extract.messages import TOOL, USER, Message, message, role_of
+from collector.extract.values import Json, as_text, looks_encoded
 
 MAX_INDEX_DIGITS = 6
 
@@ -28,7 +28,16 @@ def flat_messages(attributes: Mapping[str, Json], prefix: str, inner: str) -> tu
     for item in flattened(attributes, prefix):
         fields = {key.removeprefix(inner): value for key, value in item.items()}
         parts = []
-        if (text := as_text(fields.get("content"))) is not None:
+        role = role_of(fields.get("role")) or as_text(fields.get("role")) or USER
+        if "tool_call_id" in fields and role == USER:
+            role = TOOL
+        text = as_text(fields.get("content"))
+        if text is not None and text[:2] == "[{" and looks_encoded(text):
+            whole = message({"role": role, "content": text})
+            if whole is not None and (whole.parts or whole.results or whole.calls):
+                found.append(whole)
+                continue
+        if text is not None:
             parts.append(text)
         for piece in flattened(fields, "contents."):
             kind = piece.get("message_content.type") or piece.get("type")
@@ -36,7 +45,8 @@ def flat_messages(attributes: Mapping[str, Json], prefix: str, inner: str) -> tu
             if text is not None and kind not in ("reasoning", "thinking"):
                 parts.append(text)
         calls = any(key.startswith("tool_calls.") or key.startswith("function_call") for key in fields)
-        role = role_of(fields.get("role")) or as_text(fields.get("role")) or USER
         results = ("\n".join(parts),) if role == TOOL and parts else ()
-        found.append(Message(role, tuple(parts), results, calls, not parts and not calls and "content" not in fields))
+        found.append(
+            Message(role, tuple(parts), results, calls, not parts and not calls and "content" not in fields)
+        )
     return tuple(found) or None

@@ -21,17 +21,33 @@ class Generic:
     """
 
     name = "generic"
-    hints = ("documents", "contexts", "passages", "chunks", "question", "answer", "docs", "search_results", "user_query", "user_input")
+    content_switch = "put the question, the documents (JSON) and the answer on your own spans"
+    hints = (
+        "documents",
+        "contexts",
+        "passages",
+        "chunks",
+        "question",
+        "answer",
+        "docs",
+        "search_results",
+        "user_query",
+        "user_input",
+    )
 
     def read(self, source: Source) -> View | None:
         view = View(self.name)
         for key, value in source.attributes.items():
             prefix, _, last = key.rpartition(".")
-            if prefix.startswith(("gen_ai", "db", "http", "url", "messaging")) or not isinstance(value, str | list | dict):
+            if prefix.startswith(("gen_ai", "db", "http", "url", "messaging")) or not isinstance(
+                value, str | list | dict
+            ):
                 continue
             name = last.lower()
             if name in _DOCUMENTS and view.documents is None:
-                found = documents(Payload(value, source.max_chars, quoted=True).value, source.max_chars, loose=True)
+                found = documents(
+                    Payload(value, source.max_chars, quoted=True).value, source.max_chars, loose=True
+                )
                 if found is not None:
                     view.documents = found
                     view.role = Role.RETRIEVER

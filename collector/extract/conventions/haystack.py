@@ -24,6 +24,7 @@ class Haystack:
     """Spans of a Haystack pipeline; the type of the component tells its role."""
 
     name = "haystack"
+    content_switch = "set HAYSTACK_CONTENT_TRACING_ENABLED=true"
     hints = ("haystack.",)
 
     def read(self, source: Source) -> View | None:
@@ -44,7 +45,12 @@ class Haystack:
     def _component(self, source: Source) -> View:
         kind = source.text("haystack.component.type", "haystack.component.name") or ""
         role = next((role for pattern, role in _KINDS if pattern.search(kind)), Role.OTHER)
-        view = View(self.name, role, source.payload("haystack.component.input"), source.payload("haystack.component.output"))
+        view = View(
+            self.name,
+            role,
+            source.payload("haystack.component.input"),
+            source.payload("haystack.component.output"),
+        )
         given = view.input.value if view.input is not None else None
         gave = view.output.value if view.output is not None else None
         view.content_off = view.input is None and view.output is None

@@ -25,6 +25,11 @@ class Langfuse:
     """Observations of the Langfuse SDKs and of its integrations."""
 
     name = "langfuse"
+    content_switch = (
+        "set LANGFUSE_OBSERVE_DECORATOR_IO_CAPTURE_ENABLED=true, call "
+        "@observe(capture_input=True, capture_output=True), and look at the `mask` function of "
+        "the client"
+    )
     hints = ("langfuse.",)
 
     def read(self, source: Source) -> View | None:

@@ -24,6 +24,9 @@ class LangSmith:
     """Spans of langsmith's OTel exporter. Their content is JSON of a run's inputs and outputs."""
 
     name = "langsmith"
+    content_switch = (
+        "unset LANGSMITH_HIDE_INPUTS and LANGSMITH_HIDE_OUTPUTS, or Client(hide_inputs=False, hide_outputs=False)"
+    )
     hints = ("langsmith.", "gen_ai.")
 
     def read(self, source: Source) -> View | None:

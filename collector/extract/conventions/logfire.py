@@ -15,6 +15,11 @@ class Logfire:
     """
 
     name = "logfire"
+    content_switch = (
+        "use InstrumentationSettings(include_content=True) for pydantic-ai; for scrubbed values "
+        "give logfire.configure(scrubbing=logfire.ScrubbingOptions(callback=...)) or "
+        "scrubbing=False"
+    )
     hints = ("request_data", "response_data")
 
     def read(self, source: Source) -> View | None:

@@ -12,6 +12,9 @@ class Mapped:
     """Attributes named in `extract.question_keys`, `response_keys`, `documents_keys`, `query_keys`."""
 
     name = "mapped"
+    content_switch = (
+        "put the question, the documents (JSON) and the answer on the attributes that `extract:` names"
+    )
 
     def __init__(self, options: Options) -> None:
         self._question = options.question_keys
@@ -30,9 +33,13 @@ class Mapped:
         for key in self._documents:
             raw = source.attributes.get(key)
             if raw is None:
-                raw = next((event.attributes[key] for event in source.span.events if key in event.attributes), None)
+                raw = next(
+                    (event.attributes[key] for event in source.span.events if key in event.attributes), None
+                )
             if raw is not None:
-                view.documents = documents(Payload(raw, source.max_chars, quoted=True).value, source.max_chars, loose=True)
+                view.documents = documents(
+                    Payload(raw, source.max_chars, quoted=True).value, source.max_chars, loose=True
+                )
                 if view.documents is None and isinstance(raw, str) and as_text(raw):
                     view.documents = documents([raw], source.max_chars, loose=True)
                 break

@@ -30,6 +30,10 @@ class MLflow:
     """Spans of MLflow's tracer and its autologging."""
 
     name = "mlflow"
+    content_switch = (
+        "MLflow exports content unless a span processor removes it: look at "
+        "mlflow.tracing.configure(span_processors=...)"
+    )
     hints = ("mlflow.",)
 
     def read(self, source: Source) -> View | None:

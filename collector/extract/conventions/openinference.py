@@ -33,6 +33,11 @@ class OpenInference:
     """Spans of the openinference-instrumentation packages, and of applications that use its attributes."""
 
     name = "openinference"
+    content_switch = (
+        "unset OPENINFERENCE_HIDE_INPUTS, OPENINFERENCE_HIDE_OUTPUTS, "
+        "OPENINFERENCE_HIDE_INPUT_MESSAGES, OPENINFERENCE_HIDE_OUTPUT_MESSAGES (and the *_TEXT "
+        "ones), or TraceConfig(hide_inputs=False, hide_outputs=False)"
+    )
     hints = ("openinference.", "input.value", "output.value", "llm.", "retrieval.", "reranker.")
 
     def read(self, source: Source) -> View | None:
@@ -60,14 +65,18 @@ class OpenInference:
         view.messages = flat_messages(attributes, "llm.input_messages.", "message.")
         view.replies = flat_messages(attributes, "llm.output_messages.", "message.")
         if view.messages is None and view.input is not None and not view.input.hidden:
-            prompts = [p for item in flattened(attributes, "llm.prompts.") if (p := as_text(item.get("prompt.text")))]
+            prompts = [
+                p for item in flattened(attributes, "llm.prompts.") if (p := as_text(item.get("prompt.text")))
+            ]
             view.messages = (
                 messages([("user", text) for text in prompts], source.max_chars)
                 if prompts
                 else messages(view.input.value, source.max_chars)
             )
         if view.replies is None and view.output is not None and not view.output.hidden:
-            choices = [c for item in flattened(attributes, "llm.choices.") if (c := as_text(item.get("completion.text")))]
+            choices = [
+                c for item in flattened(attributes, "llm.choices.") if (c := as_text(item.get("completion.text")))
+            ]
             view.replies = replies_of(choices[0] if choices else view.output.value, source.max_chars)
         view.variables = variables(source.parsed("llm.prompt_template.variables"))
         view.request_model = source.text("llm.model_name")
@@ -97,6 +106,15 @@ class OpenInference:
         else:
             view.documents = _joined(found, whole)
         view.query = source.text("reranker.query") if role is Role.RERANKER else None
+        if role is Role.RETRIEVER and found and whole is None and self._answers(view, found):
+            view.role = Role.CHAIN
+
+    def _answers(self, view: View, found: tuple[Document, ...]) -> bool:
+        """Whether a retriever's output is an answer: a text of its own, as of a service that retrieves and generates."""
+        raw = view.output.value if view.output is not None and not view.output.hidden else None
+        if not isinstance(raw, str) or not as_text(raw):
+            return False
+        return not any(d.text and (d.text[:40] in raw or raw[:40] in d.text) for d in found)
 
 
 def _joined(found: tuple[Document, ...], whole: tuple[Document, ...] | None) -> tuple[Document, ...]:

@@ -11,6 +11,7 @@ class OpenLIT:
     """The flat forms of `gen_ai.prompt` and `gen_ai.completion`, as span event or attribute."""
 
     name = "openlit"
+    content_switch = "call openlit.init(capture_message_content=True)"
     hints = ("gen_ai.",)
 
     def read(self, source: Source) -> View | None:

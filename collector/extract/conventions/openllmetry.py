@@ -6,7 +6,7 @@ from collector.extract.conventions.flattened import flat_messages
 from collector.extract.documents import documents
 from collector.extract.messages import Message, messages
 from collector.extract.values import as_text
-from collector.extract.view import Role, Source, View
+from collector.extract.view import Payload, Role, Source, View
 
 _ROLES = {"workflow": Role.CHAIN, "task": Role.CHAIN, "agent": Role.AGENT, "tool": Role.TOOL}
 _RETRIEVES = ("vector_db_retrieve", "retrieve", "retrieval")
@@ -17,6 +17,7 @@ class OpenLLMetry:
     """Spans of the opentelemetry-instrumentation packages of Traceloop and of its decorators."""
 
     name = "openllmetry"
+    content_switch = "set TRACELOOP_TRACE_CONTENT=true"
     hints = ("traceloop.", "llm.request.type", "llm.usage.", "gen_ai.")
 
     def read(self, source: Source) -> View | None:
@@ -41,7 +42,10 @@ class OpenLLMetry:
             view.role = Role.LLM
         view.input = source.payload("traceloop.entity.input", "gen_ai.task.input", quoted=True)
         view.output = source.payload("traceloop.entity.output", "gen_ai.task.output", quoted=True)
-        if view.role is Role.RETRIEVER and view.output is not None:
+        if kind == "task" and view.role is Role.CHAIN and view.output is not None and _gives_nodes(view.output):
+            given = view.input.value if view.input is not None else None
+            view.role = Role.RERANKER if isinstance(given, dict) and "nodes" in given else Role.RETRIEVER
+        if view.role in (Role.RETRIEVER, Role.RERANKER) and view.output is not None:
             view.documents = documents(view.output.value, source.max_chars, loose=True)
         if view.role in (Role.LLM, None) or flat:
             self._model(source, view)
@@ -66,3 +70,9 @@ class OpenLLMetry:
             view.messages = messages(view.input.value, source.max_chars)
         if as_text(source.attributes.get("gen_ai.request.model")) is None:
             view.request_model = source.text("llm.request.model")
+
+
+def _gives_nodes(output: Payload) -> bool:
+    """Whether a task gives out a list of nodes with scores, as retrievers and rerankers of LlamaIndex do."""
+    raw = output.raw
+    return isinstance(raw, str) and raw[:1] == "[" and '"node' in raw[:40].replace("\\", "") and "id_" in raw[:200]

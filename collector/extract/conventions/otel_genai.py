@@ -18,6 +18,7 @@ _ROLES = {
     "responses": Role.LLM,
     "embeddings": Role.EMBEDDING,
     "retrieval": Role.RETRIEVER,
+    "retrieve": Role.RETRIEVER,
     "vector_db_retrieve": Role.RETRIEVER,
     "rerank": Role.RERANKER,
     "execute_tool": Role.TOOL,
@@ -43,6 +44,11 @@ class OTelGenAI:
     """The semantic conventions for generative AI, from 1.27 to the latest experimental ones."""
 
     name = "otel_genai"
+    content_switch = (
+        "set OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=true (newer packages: "
+        "OTEL_SEMCONV_STABILITY_OPT_IN=gen_ai_latest_experimental and the value SPAN_ONLY or "
+        "SPAN_AND_EVENT); with content in log events send the logs to groundwatch too"
+    )
     hints = ("gen_ai.",)
 
     def read(self, source: Source) -> View | None:
@@ -50,7 +56,7 @@ class OTelGenAI:
             return None
         attributes = source.attributes
         operation = source.text("gen_ai.operation.name")
-        view = View(self.name, _ROLES.get(operation.lower()) if operation else self._role(source))
+        view = View(self.name, _role_of(operation.lower()) if operation else self._role(source))
         self._content(attributes, view, source.max_chars)
         for event in source.span.events:
             if event.name in (_DETAILS, "gen_ai.operation.details"):
@@ -65,7 +71,9 @@ class OTelGenAI:
             self._retrieval(source, view)
         elif view.role is Role.TOOL:
             view.input = source.payload("gen_ai.tool.call.arguments")
-            view.output = source.payload("gen_ai.tool.call.result", "gen_ai.tool.call.output", "gen_ai.tool.output")
+            view.output = source.payload(
+                "gen_ai.tool.call.result", "gen_ai.tool.call.output", "gen_ai.tool.output"
+            )
             if view.output is None and view.replies:
                 view.output = Payload(view.replies[-1].text, source.max_chars)
         variables = {
@@ -103,7 +111,11 @@ class OTelGenAI:
             return Role.LLM
         if "gen_ai.output.messages" in attributes:
             return Role.LLM
-        if "gen_ai.request.model" in attributes and source.span.status is Status.ERROR and "embed" not in source.span.name:
+        if (
+            "gen_ai.request.model" in attributes
+            and source.span.status is Status.ERROR
+            and "embed" not in source.span.name
+        ):
             return Role.LLM
         return None
 
@@ -128,7 +140,7 @@ class OTelGenAI:
         replied: list[Message] = []
         records: Iterable[tuple[str, Json]] = (
             *((record.event_name, _body(record.body, record.attributes)) for record in source.logs),
-            *((event.name, dict(event.attributes)) for event in source.span.events),
+            *((event.name, _event_body(event.attributes)) for event in source.span.events),
         )
         for name, body in records:
             if name in _MESSAGE_EVENTS:
@@ -181,6 +193,28 @@ def _body(body: Json, attributes: Attributes) -> Json:
         inner = Payload(text, 4_194_304).value
         return inner if isinstance(inner, dict) else {"content": text}
     return dict(attributes)
+
+
+def _event_body(attributes: Attributes) -> Json:
+    """The body of a span event: its attributes, or the JSON that they hold as one."""
+    for key in ("gen_ai.event.content", "event_body", "gen_ai.event.body"):
+        raw = attributes.get(key)
+        if isinstance(raw, str):
+            inner = Payload(raw, 4_194_304).value
+            return inner if isinstance(inner, dict) else {"content": raw}
+    return dict(attributes)
+
+
+def _role_of(operation: str) -> Role | None:
+    """The role of an operation, also of names that libraries made up before there were fixed ones."""
+    known = _ROLES.get(operation)
+    if known is not None:
+        return known
+    if operation.startswith(("chat", "text_completion", "text.completion", "generate", "messages.")):
+        return Role.LLM
+    if operation.startswith("embed"):
+        return Role.EMBEDDING
+    return None
 
 
 def _choice(body: Json, max_chars: int) -> Message | None:

@@ -13,6 +13,7 @@ class PydanticAI:
     """
 
     name = "pydantic_ai"
+    content_switch = "use InstrumentationSettings(include_content=True)"
     hints = ("pydantic_ai.", "final_result", "all_messages", "tool_response", "model_request_parameters")
 
     def read(self, source: Source) -> View | None:
@@ -22,7 +23,10 @@ class PydanticAI:
             view.input = source.payload("tool_arguments")
             view.output = source.payload("tool_response")
             return view
-        history = next((k for k in ("pydantic_ai.all_messages", "all_messages_events", "all_messages") if k in attributes), None)
+        history = next(
+            (k for k in ("pydantic_ai.all_messages", "all_messages_events", "all_messages") if k in attributes),
+            None,
+        )
         if history is None and "final_result" not in attributes:
             if "model_request_parameters" not in attributes:
                 return None

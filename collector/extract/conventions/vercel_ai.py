@@ -12,7 +12,16 @@ class VercelAI:
     """Spans of the `ai` package. An outer span (`ai.generateText`) holds one or more model calls (`.doGenerate`)."""
 
     name = "vercel_ai"
-    hints = ("ai.operationId", "ai.prompt", "ai.response.", "ai.result.", "ai.toolCall", "ai.telemetry.", "ai.model.")
+    content_switch = "pass experimental_telemetry: { isEnabled: true, recordInputs: true, recordOutputs: true }"
+    hints = (
+        "ai.operationId",
+        "ai.prompt",
+        "ai.response.",
+        "ai.result.",
+        "ai.toolCall",
+        "ai.telemetry.",
+        "ai.model.",
+    )
 
     def read(self, source: Source) -> View | None:
         if "ai" not in source.roots:
@@ -53,7 +62,9 @@ class VercelAI:
         words = as_text(text)
         if words is not None or calls:
             view.replies = (Message(ASSISTANT, (words,) if words else (), calls=bool(calls)),)
-        view.input_tokens = source.count("ai.usage.inputTokens", "ai.usage.promptTokens", "gen_ai.usage.input_tokens")
+        view.input_tokens = source.count(
+            "ai.usage.inputTokens", "ai.usage.promptTokens", "gen_ai.usage.input_tokens"
+        )
         view.output_tokens = source.count(
             "ai.usage.outputTokens", "ai.usage.completionTokens", "gen_ai.usage.output_tokens"
         )
