@@ -11,10 +11,8 @@ import jsonschema
 import pytest
 import yaml
 
-from collector.assembly import options as assembly
 from collector.commands.demo import sidecar_config
-from collector.receivers import options as receivers
-from collector.web import options as web
+from collector.config import Config
 
 ROOT = Path(__file__).parents[3]
 FOLDER = ROOT / "collector/deploy/kubernetes"
@@ -210,9 +208,20 @@ def groundwatch_configs() -> list[Any]:
 
 @pytest.mark.parametrize("config", groundwatch_configs())
 def test_our_own_configurations_are_valid(config: dict[str, dict[str, Any]]) -> None:
-    models = {"web": web.Options, "receivers": receivers.Options, "assembly": assembly.Options}
-    for section, values in config.items():
-        models[section].model_validate(values)
+    read = Config.model_validate({"bind": "0.0.0.0", **config})
+    assert read.receivers.http.host == read.receivers.grpc.host == "0.0.0.0"
+    with pytest.raises(ValueError, match="no_such_setting"):
+        Config.model_validate({**config, "no_such_setting": 1})
+
+
+def test_the_pod_waits_longer_than_the_drain_and_its_state_can_be_written() -> None:
+    (text,) = (d["data"]["groundwatch.yaml"] for _, d in ALL if "groundwatch.yaml" in d.get("data", {}))
+    process = Config.model_validate(yaml.safe_load(text)).process
+    pod = dict(pods())["deployment.yaml"]
+    assert pod["terminationGracePeriodSeconds"] > process.grace_seconds
+    (main,) = pod["containers"]
+    (state,) = (m["name"] for m in main["volumeMounts"] if m["mountPath"] == str(process.state_dir))
+    assert next(v for v in pod["volumes"] if v["name"] == state)["emptyDir"]
 
 
 def test_a_bound_page_has_a_token_whose_secret_is_mounted() -> None:
