@@ -17,7 +17,7 @@ import msgspec
 
 from collector.otlp.json_request import mend_surrogates
 from collector.otlp.model import Event, Link, LogRecord, Resource, Scope, Span, Status, Value
-from collector.otlp.proto_items import event_name
+from collector.otlp.proto_items import MAX_DEPTH, event_name
 
 Object = dict[str, Any]
 
@@ -26,7 +26,6 @@ class WrongShape(ValueError):
     """Not what the mapping says; names the field and what was found."""
 
 
-_MAX_DEPTH = 50  # of values in values, about what the protobuf library allows
 _KINDS = {
     "SPAN_KIND_INTERNAL": 1,
     "SPAN_KIND_SERVER": 2,
@@ -146,8 +145,8 @@ def _object(value: Any, field: str) -> Object:
 
 
 def any_value(value: Any, depth: int = 0) -> Value:
-    if depth > _MAX_DEPTH:
-        raise WrongShape(f"a value is nested more than {_MAX_DEPTH} deep")
+    if depth > MAX_DEPTH:
+        raise WrongShape(f"a value is nested more than {MAX_DEPTH} deep")
     for name, given in _object(value, "value").items():
         if given is None:
             continue

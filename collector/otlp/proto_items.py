@@ -8,6 +8,9 @@ from typing import Any
 from collector.otlp import schema
 from collector.otlp.model import Event, Link, LogRecord, Resource, Scope, Span, Status, Value
 
+MAX_DEPTH = 50
+"""How deep values may be nested in values."""
+
 _STATUSES = {0: Status.UNSET, 1: Status.OK, 2: Status.ERROR}
 
 
@@ -18,26 +21,47 @@ def text(value: bytes) -> str:
 
 def id_hex(value: bytes) -> str:
     """An id; "" where absent or all zero (which the specification calls invalid)."""
-    return value.hex() if any(value) else ""
+    return value.hex() if value.strip(b"\0") else ""
 
 
-def any_value(message: Any) -> Value:
+def any_value(message: Any, depth: int = 0) -> Value:
+    """One AnyValue message as plain Python. Raises ValueError when nested more than MAX_DEPTH deep."""
+    if depth > MAX_DEPTH:
+        raise ValueError(f"a value is nested more than {MAX_DEPTH} deep")
     which = message.WhichOneof("value")
-    if which == "string_value":
-        return text(message.string_value)
     if which is None:
         return None
+    if which == "string_value":
+        return text(message.string_value)
     if which == "array_value":
-        return [any_value(value) for value in message.array_value.values]
+        return [any_value(value, depth + 1) for value in message.array_value.values]
     if which == "kvlist_value":
-        return attributes(message.kvlist_value.values)
+        return attributes(message.kvlist_value.values, depth + 1)
     plain: Value = getattr(message, which)
     return plain
 
 
-def attributes(pairs: Iterable[Any]) -> dict[str, Value]:
-    """KeyValue messages as a dict; a repeated key keeps its last value."""
-    return {text(pair.key): any_value(pair.value) for pair in pairs}
+def attributes(pairs: Iterable[Any], depth: int = 0) -> dict[str, Value]:
+    """KeyValue messages as a dict; a repeated key keeps its last value.
+
+    Most values are one string and nothing else (tag 0x0A, length, text), which is read in place.
+    """
+    values: dict[str, Value] = {}
+    for pair in pairs:
+        key = pair.key.decode("utf-8", "replace")
+        data: bytes = pair.value
+        size = len(data)
+        if size > 2 and data[0] == 0x0A:
+            length = data[1]
+            if length < 0x80:
+                if size == length + 2:
+                    values[key] = data[2:].decode("utf-8", "replace")
+                    continue
+            elif data[2] < 0x80 and size == (length & 0x7F | data[2] << 7) + 3:
+                values[key] = data[3:].decode("utf-8", "replace")
+                continue
+        values[key] = any_value(schema.AnyValue.FromString(data), depth)
+    return values
 
 
 def resource(data: bytes) -> Resource:
@@ -61,7 +85,9 @@ def span(data: bytes, of_resource: Resource, of_scope: Scope) -> Span:
         start_unix_nano=message.start_time_unix_nano,
         end_unix_nano=message.end_time_unix_nano,
         attributes=attributes(message.attributes),
-        events=tuple(
+        events=()
+        if not message.events
+        else tuple(
             Event(
                 name=text(event.name),
                 time_unix_nano=event.time_unix_nano,
@@ -70,7 +96,9 @@ def span(data: bytes, of_resource: Resource, of_scope: Scope) -> Span:
             )
             for event in message.events
         ),
-        links=tuple(
+        links=()
+        if not message.links
+        else tuple(
             Link(id_hex(link.trace_id), id_hex(link.span_id), attributes(link.attributes))
             for link in message.links
         ),

@@ -61,7 +61,8 @@ _MESSAGES: dict[str, tuple[tuple[int, str, str], ...]] = {
     ),
     "ArrayValue": ((1, "values", "AnyValue*"),),
     "KeyValueList": ((1, "values", "KeyValue*"),),
-    "KeyValue": ((1, "key", "bytes"), (2, "value", "AnyValue")),
+    # The value as bytes: most are short strings, which are read from them without making a message.
+    "KeyValue": ((1, "key", "bytes"), (2, "value", "bytes")),
     "Resource": ((1, "attributes", "KeyValue*"), (2, "dropped_attributes_count", "uint32")),
     "Scope": ((1, "name", "bytes"), (2, "version", "bytes"), (3, "attributes", "KeyValue*")),
     "Span": (
@@ -150,6 +151,7 @@ ResourceParts: Any = _CLASSES["ResourceParts"]
 SpanIds: Any = _CLASSES["SpanIds"]
 LogIds: Any = _CLASSES["LogIds"]
 SpanHead: Any = _CLASSES["SpanHead"]
+AnyValue: Any = _CLASSES["AnyValue"]
 Resource: Any = _CLASSES["Resource"]
 Scope: Any = _CLASSES["Scope"]
 Span: Any = _CLASSES["Span"]

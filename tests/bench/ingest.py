@@ -1,0 +1,304 @@
+"""CPU and memory of OTLP ingest, each against the floor measured in the same run.
+
+The floor is the lazy decode of the same bytes: splitting the request, reading the ids, and decoding every
+attribute of 1 % of the spans. Servers run in a process of their own, whose CPU time is read before and after;
+the load generator is not counted. Aim: at most 3 x the floor at batches of 512.
+
+    python -m tests.bench.ingest [--quick]
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import gzip
+import http.client
+import multiprocessing as mp
+import random
+import socket
+import statistics
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+
+from collector.otlp.batch import Batch, Signal
+from collector.otlp.decode import Decoder
+from collector.otlp.model import Encoding, RawItem
+from collector.otlp.request import Interner, RequestReader
+from collector.receivers.border import Border
+from collector.receivers.options import GrpcOptions, Options
+from collector.records.batch import Refusal
+from collector.telemetry.instruments import Telemetry
+
+KEPT_EVERY = 100
+GRPC_METHOD = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
+WORDS = ["travel", "expense", "leave", "invoice", "dishwasher", "filter", "rinse", "salt", "refund", "receipt"]
+
+
+def _text(rng: random.Random, size: int) -> str:
+    words = []
+    length = 0
+    while length < size:
+        word = rng.choice(WORDS)
+        words.append(word)
+        length += len(word) + 1
+    return " ".join(words)[:size]
+
+
+def make_body(spans: int, seed: int = 7) -> ExportTraceServiceRequest:
+    """Of the spans 20 % in RAG traces of 7 spans, of which one has five contexts of 1 KB; the rest ordinary."""
+    rng = random.Random(seed)
+    request = ExportTraceServiceRequest()
+    group = request.resource_spans.add()
+    for key in ("service.name", "service.version", "telemetry.sdk.name", "deployment.environment.name"):
+        group.resource.attributes.add(key=key).value.string_value = "rag-api"
+    scope = group.scope_spans.add()
+    scope.scope.name = "bench"
+    trace_id = rng.randbytes(16)
+    for index in range(spans):
+        rag = index % 35 < 7
+        if index % 7 == 0:
+            trace_id = rng.randbytes(16)
+        span = scope.spans.add(
+            trace_id=trace_id,
+            span_id=rng.randbytes(8),
+            parent_span_id=rng.randbytes(8) if index % 7 else b"",
+            name="retrieve" if rag else "GET /health",
+            kind=1,
+            start_time_unix_nano=1_700_000_000_000_000_000 + index,
+            end_time_unix_nano=1_700_000_000_100_000_000 + index,
+            flags=0x101,
+        )
+        for number in range(6):
+            span.attributes.add(key=f"http.attribute_{number}").value.string_value = _text(rng, 20)
+        if rag and index % 35 == 1:
+            for number in range(5):
+                key = f"retrieval.documents.{number}.document.content"
+                span.attributes.add(key=key).value.string_value = _text(rng, 1000)
+    return request
+
+
+class KeepSome:
+    """A null downstream that decodes every 100th span whole, as an application keeping 1 % would."""
+
+    def __init__(self) -> None:
+        self._decoder = Decoder()
+        self._seen = 0
+        self.decoded = 0
+
+    def offer(self, batch: Batch) -> Refusal | None:
+        for group in batch.groups:
+            first = -self._seen % KEPT_EVERY
+            self._seen += len(group.items)
+            for item in group.items[first::KEPT_EVERY]:
+                self._decoder.span(RawItem(item, group.resource, group.scope, group.encoding))
+                self.decoded += 1
+        return None
+
+
+def cpu_per_span(run: Callable[[], None], spans: int, repeats: int) -> float:
+    """Median over five rounds, microseconds."""
+    run()
+    rounds = []
+    for _ in range(5):
+        start = time.process_time()
+        for _ in range(repeats):
+            run()
+        rounds.append((time.process_time() - start) / repeats / spans * 1e6)
+    return statistics.median(rounds)
+
+
+# --- servers, each in a process of its own
+
+
+def _border(transport: str) -> tuple[Border, Options]:
+    options = Options(grpc=GrpcOptions(port=0))
+    border = Border(
+        transport=transport,
+        intake=KeepSome(),
+        telemetry=Telemetry(),
+        max_item_bytes=options.max_item_bytes,
+        intern=Interner(),
+    )
+    return border, options
+
+
+def _answer_cpu(pipe: Any, loop: asyncio.AbstractEventLoop, done: asyncio.Event) -> None:
+    while pipe.recv() == "cpu":
+        pipe.send(time.process_time())
+    loop.call_soon_threadsafe(done.set)
+
+
+async def _serve_http(pipe: Any) -> None:
+    import uvicorn
+
+    from collector.receivers.otlp_http import OtlpHttp
+
+    border, options = _border("http")
+    config = uvicorn.Config(
+        OtlpHttp(options=options, border=border, auth=None), lifespan="off", access_log=False, log_level="warning"
+    )
+    server = uvicorn.Server(config)
+    listener = socket.create_server(("127.0.0.1", 0))
+    serving = asyncio.create_task(server.serve(sockets=[listener]))
+    done = asyncio.Event()
+    while not server.started:  # noqa: ASYNC110  # uvicorn offers a flag, not an event
+        await asyncio.sleep(0.01)
+    pipe.send(listener.getsockname()[1])
+    threading.Thread(target=_answer_cpu, args=(pipe, asyncio.get_running_loop(), done), daemon=True).start()
+    await done.wait()
+    server.should_exit = True
+    await serving
+
+
+async def _serve_grpc(pipe: Any) -> None:
+    from collector.receivers.otlp_grpc import OtlpGrpc
+
+    border, options = _border("grpc")
+    server = OtlpGrpc(options=options, border=border, auth=None)
+    await server.start()
+    done = asyncio.Event()
+    pipe.send(server.port)
+    threading.Thread(target=_answer_cpu, args=(pipe, asyncio.get_running_loop(), done), daemon=True).start()
+    await done.wait()
+    await server.stop(1)
+
+
+def _serve(transport: str, pipe: Any) -> None:
+    import uvloop
+
+    uvloop.run(_serve_http(pipe) if transport == "http" else _serve_grpc(pipe))
+
+
+@dataclass(frozen=True)
+class Load:
+    name: str
+    transport: str
+    body: bytes
+    headers: dict[str, str]
+
+
+def _send_http(port: int, load: Load, requests: int) -> None:
+    connection = http.client.HTTPConnection("127.0.0.1", port)
+    for _ in range(requests):
+        connection.request("POST", "/v1/traces", load.body, load.headers)
+        response = connection.getresponse()
+        response.read()
+        if response.status != 200:
+            raise SystemExit(f"{load.name}: HTTP {response.status}")
+    connection.close()
+
+
+def _send_grpc(port: int, load: Load, requests: int) -> None:
+    import grpc
+
+    compression = grpc.Compression.Gzip if load.headers else grpc.Compression.NoCompression
+    with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
+        call = channel.unary_unary(GRPC_METHOD)
+        for _ in range(requests):
+            call(load.body, compression=compression)
+
+
+def server_cpu_per_span(load: Load, spans: int, requests: int) -> float:
+    """Median over five rounds, microseconds of the server's CPU; two connections."""
+    context = mp.get_context("spawn")
+    ours, theirs = context.Pipe()
+    process = context.Process(target=_serve, args=(load.transport, theirs), daemon=True)
+    process.start()
+    theirs.close()  # so that a server which dies ends our waiting with EOFError
+    port = ours.recv()
+    send = _send_http if load.transport == "http" else _send_grpc
+
+    def round_trip(count: int) -> None:
+        threads = [threading.Thread(target=send, args=(port, load, count // 2)) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+    def cpu() -> float:
+        ours.send("cpu")
+        value: float = ours.recv()
+        return value
+
+    round_trip(20)
+    rounds = []
+    for _ in range(5):
+        before = cpu()
+        round_trip(requests)
+        rounds.append((cpu() - before) / (requests // 2 * 2) / spans * 1e6)
+    ours.send("stop")
+    process.join(10)
+    return statistics.median(rounds)
+
+
+def main(argv: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="fewer requests")
+    parser.add_argument("--spans", type=int, default=512, help="spans in one request")
+    arguments = parser.parse_args(argv)
+    spans: int = arguments.spans
+    repeats, requests = (40, 60) if arguments.quick else (200, 400)
+
+    message = make_body(spans)
+    body = message.SerializeToString()
+    json_body = as_json(message)
+    reader = RequestReader()
+
+    def decode(data: bytes, encoding: Encoding) -> Callable[[], None]:
+        downstream = KeepSome()
+        return lambda: _drop(downstream.offer(reader.read(data, Signal.TRACES, encoding)))
+
+    floor = cpu_per_span(decode(body, Encoding.PROTO), spans, repeats)
+    eager = cpu_per_span(lambda: _decode_all(body, reader), spans, max(3, repeats // 20))
+    json_floor = cpu_per_span(decode(json_body, Encoding.JSON), spans, max(5, repeats // 5))
+    print(f"{spans} spans a request, {len(body) / spans:.0f} bytes a span; microseconds of CPU per span, x floor")
+    print(f"{'floor: lazy decode, 1 % whole':34s} {floor:7.3f}   1.00")
+    print(f"{'every attribute of every span':34s} {eager:7.3f} {eager / floor:6.2f}")
+    print(f"{'JSON, lazy decode, 1 % whole':34s} {json_floor:7.3f} {json_floor / floor:6.2f}")
+    proto_headers = {"content-type": "application/x-protobuf"}
+    zipped = {**proto_headers, "content-encoding": "gzip"}
+    for load in (
+        Load("HTTP protobuf", "http", body, proto_headers),
+        Load("HTTP protobuf gzip", "http", gzip.compress(body, 6), zipped),
+        Load("HTTP JSON", "http", json_body, {"content-type": "application/json"}),
+        Load("gRPC", "grpc", body, {}),
+        Load("gRPC gzip", "grpc", body, {"compression": "gzip"}),
+    ):
+        cost = server_cpu_per_span(load, spans, requests)
+        print(f"{load.name:34s} {cost:7.3f} {cost / floor:6.2f}")
+
+
+def _drop(_refusal: Refusal | None) -> None: ...
+
+
+def _decode_all(body: bytes, reader: RequestReader) -> None:
+    decoder = Decoder()
+    for group in reader.read(body, Signal.TRACES, Encoding.PROTO).groups:
+        for item in group.items:
+            decoder.span(RawItem(item, group.resource, group.scope, group.encoding))
+
+
+def as_json(message: ExportTraceServiceRequest) -> bytes:
+    """OTLP/JSON of a message: protobuf's own mapping, with its base64 ids made hex."""
+    import base64
+    import json
+
+    from google.protobuf.json_format import MessageToDict
+
+    document = MessageToDict(message, use_integers_for_enums=True)
+    for of_resource in document["resourceSpans"]:
+        for of_scope in of_resource["scopeSpans"]:
+            for span in of_scope["spans"]:
+                for key in ("traceId", "spanId", "parentSpanId"):
+                    if key in span:
+                        span[key] = base64.b64decode(span[key]).hex()
+    return json.dumps(document, separators=(",", ":")).encode()
+
+
+if __name__ == "__main__":
+    main()
