@@ -51,7 +51,7 @@ class GrpcOptions(BaseModel):
     max_concurrent_requests: int = Field(
         default=256,
         ge=1,
-        description="Requests in progress at a time; more are refused with RESOURCE_EXHAUSTED. "
+        description="Requests being read at a time; more are refused with RESOURCE_EXHAUSTED and RetryInfo. "
         "Times max_request_bytes this bounds the memory that unread requests take.",
     )
 
@@ -87,6 +87,9 @@ class Options(BaseModel):
         ge=1024,
         description="Size limit of one span or log record, in bytes. A larger one is rejected by itself "
         "(partial success), the rest of its request is taken.",
+    )
+    request_timeout_seconds: float = Field(
+        default=60.0, gt=0, description="Seconds within which the body of a request must have arrived."
     )
     tls: TlsOptions | None = Field(default=None, description="TLS for gRPC and HTTP; absent = plain text.")
     tokens: tuple[TokenSource, ...] = Field(

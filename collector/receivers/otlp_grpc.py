@@ -6,6 +6,7 @@ here, because it inflates a message whole before it looks at the size.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -25,7 +26,9 @@ _METHODS = {
     "/opentelemetry.proto.collector.logs.v1.LogsService/Export": Signal.LOGS,
 }
 
-Handle = Callable[[bytes, Any], Awaitable[bytes]]
+Handle = Callable[[Any, Any], Awaitable[bytes]]
+
+_BUSY_RETRY_SECONDS = 1.0
 
 
 class OtlpGrpc:
@@ -57,9 +60,8 @@ class OtlpGrpc:
                 ("grpc.per_message_decompression", 0),
                 ("grpc.so_reuseport", 0),
             ),
-            maximum_concurrent_rpcs=options.grpc.max_concurrent_requests,
         )
-        server.add_generic_rpc_handlers((_Methods(self._border, self._auth, options.max_decompressed_bytes),))
+        server.add_generic_rpc_handlers((_Methods(self._border, self._auth, options),))
         address = _address(options.grpc.host, options.grpc.port)
         try:
             if options.tls is None:
@@ -81,12 +83,16 @@ class OtlpGrpc:
 
 
 class _Methods(grpc.GenericRpcHandler):  # type: ignore[type-arg]  # generic in the stubs only
-    def __init__(self, border: Border, auth: Authenticator | None, max_decompressed_bytes: int) -> None:
+    """Methods are declared as taking a stream, though clients send one message: only so can a request be refused
+    before its message is read, and one be counted whose message gRPC itself refused."""
+
+    def __init__(self, border: Border, auth: Authenticator | None, options: Options) -> None:
         self._border = border
         self._auth = auth
-        self._limit = max_decompressed_bytes
+        self._options = options
+        self._reading = 0
         self._handlers = {
-            method: grpc.unary_unary_rpc_method_handler(self._export(signal))
+            method: grpc.stream_unary_rpc_method_handler(self._export(signal))
             for method, signal in _METHODS.items()
         }
 
@@ -120,13 +126,11 @@ class _Methods(grpc.GenericRpcHandler):  # type: ignore[type-arg]  # generic in 
     def _export(self, signal: Signal) -> Handle:
         border = self._border
 
-        async def export(body: bytes, context: Any) -> bytes:
-            outcome: Accepted | Refused
-            encoding = compression(body)
-            if encoding is None:
-                outcome = border.take(body, signal, Encoding.PROTO)
-            else:
-                outcome = self._take_compressed(body, encoding, signal)
+        async def export(_messages: Any, context: Any) -> bytes:
+            message = await self._message(context)
+            outcome = (
+                border.refuse(signal, message) if isinstance(message, Refused) else self._take(message, signal)
+            )
             if isinstance(outcome, Refused):
                 await _abort(context, outcome)
                 return b""
@@ -134,18 +138,53 @@ class _Methods(grpc.GenericRpcHandler):  # type: ignore[type-arg]  # generic in 
 
         return export
 
-    def _take_compressed(self, body: bytes, encoding: str, signal: Signal) -> Accepted | Refused:
-        try:
-            inflated = inflate(body, encoding, self._limit)
-        except TooLarge:
-            message = (
-                f"the request after decompression is over the limit of {self._limit} bytes; "
-                "send smaller batches or raise receivers.max_decompressed_bytes"
+    async def _message(self, context: Any) -> bytes | Refused:
+        if self._reading >= self._options.grpc.max_concurrent_requests:
+            return Refused(
+                Reason.MEMORY_FULL,
+                "too many requests are being read; try again later",
+                retry_after_seconds=_BUSY_RETRY_SECONDS,
             )
-            return self._border.refuse(signal, Refused(Reason.TOO_LARGE, message))
+        self._reading += 1
+        try:
+            async with asyncio.timeout(self._options.request_timeout_seconds):
+                message = await context.read()
+        except TimeoutError:
+            return Refused(
+                Reason.UNREADABLE,
+                f"no whole message arrived in {self._options.request_timeout_seconds:g} s; send smaller batches",
+            )
+        finally:
+            self._reading -= 1
+        if isinstance(message, bytes):
+            return message
+        # End of stream. gRPC has answered by itself when the message was over its limit; it tells us no more.
+        return Refused(
+            Reason.TOO_LARGE,
+            f"no whole message arrived: it is over the limit of {self._options.max_request_bytes} bytes "
+            "or was cut off; send smaller batches or raise receivers.max_request_bytes",
+        )
+
+    def _take(self, message: bytes, signal: Signal) -> Accepted | Refused:
+        limit = self._options.max_decompressed_bytes
+        encoding = compression(message)
+        try:
+            if encoding is not None:
+                message = inflate(message, encoding, limit)
+            elif len(message) > limit:
+                raise TooLarge(f"{len(message)} bytes")
+        except TooLarge:
+            return self._border.refuse(
+                signal,
+                Refused(
+                    Reason.TOO_LARGE,
+                    f"the request after decompression is over the limit of {limit} bytes; "
+                    "send smaller batches or raise receivers.max_decompressed_bytes",
+                ),
+            )
         except Corrupt as error:
             return self._border.refuse(signal, Refused(Reason.UNREADABLE, str(error)))
-        return self._border.take(inflated, signal, Encoding.PROTO)
+        return self._border.take(message, signal, Encoding.PROTO)
 
 
 async def _abort(context: Any, refused: Refused) -> None:

@@ -6,6 +6,7 @@ and response objects cost more than reading the spans does.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 from urllib.parse import quote
@@ -50,6 +51,7 @@ class OtlpHttp:
         self._max_request_bytes = options.max_request_bytes
         self._max_decompressed_bytes = options.max_decompressed_bytes
         self._max_in_progress = options.http.max_body_bytes_in_progress
+        self._timeout_seconds = options.request_timeout_seconds
         self._in_progress = 0
         self._border = border
         self._auth = auth
@@ -103,8 +105,13 @@ class OtlpHttp:
             return
         assert encoding is not None
         try:
-            body = await self._body(receive, content_encoding)
+            async with asyncio.timeout(self._timeout_seconds):
+                body = await self._body(receive, content_encoding)
         except _Gone:
+            return
+        except TimeoutError:
+            message = f"the body did not arrive in {self._timeout_seconds:g} s; send smaller batches"
+            await self._refuse(send, signal, encoding, Refused(Reason.UNREADABLE, message), status=408)
             return
         if isinstance(body, Refused):
             await self._refuse(send, signal, encoding, body)
