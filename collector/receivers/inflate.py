@@ -85,8 +85,12 @@ def _is_zlib(piece: bytes) -> bool:
     return len(piece) < 2 or (piece[0] << 8 | piece[1]) % 31 == 0
 
 
-def inflate(data: bytes, encoding: str, limit: int) -> bytes:
-    """The whole of `data`. Raises `TooLarge`, `Corrupt`."""
+def inflate(data: bytes, encoding: str | None, limit: int) -> bytes:
+    """The whole of `data`; as it is when `encoding` is None. Raises `TooLarge`, `Corrupt`."""
+    if encoding is None:
+        if len(data) > limit:
+            raise TooLarge(f"more than {limit} bytes")
+        return data
     inflater = Inflater(encoding, limit)
     inflater.feed(data)
     return inflater.finish()

@@ -167,12 +167,8 @@ class _Methods(grpc.GenericRpcHandler):  # type: ignore[type-arg]  # generic in 
 
     def _take(self, message: bytes, signal: Signal) -> Accepted | Refused:
         limit = self._options.max_decompressed_bytes
-        encoding = compression(message)
         try:
-            if encoding is not None:
-                message = inflate(message, encoding, limit)
-            elif len(message) > limit:
-                raise TooLarge(f"{len(message)} bytes")
+            body = inflate(message, compression(message), limit)
         except TooLarge:
             return self._border.refuse(
                 signal,
@@ -184,7 +180,7 @@ class _Methods(grpc.GenericRpcHandler):  # type: ignore[type-arg]  # generic in 
             )
         except Corrupt as error:
             return self._border.refuse(signal, Refused(Reason.UNREADABLE, str(error)))
-        return self._border.take(message, signal, Encoding.PROTO)
+        return self._border.take(body, signal, Encoding.PROTO)
 
 
 async def _abort(context: Any, refused: Refused) -> None:
