@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from collector.estimates.options import Options
 from collector.estimates.sums import Measure, Sums, Term
-from collector.estimates.window import Estimate, Window, Windows
+from collector.estimates.window import Estimate, Wanted, Window, Windows
 from collector.pipeline.clock import Clock
 from collector.records.decision import Fate
 from collector.records.settled import Settled
@@ -120,17 +120,18 @@ class Estimates:
 
     def estimate(self, measure: Measure, window: Window, segment: tuple[str, ...] | None = None) -> Estimate:
         """The estimate of one measure now, of all segments together where `segment` is None."""
-        return self._windows.estimate(self._clock.monotonic(), measure, segment, window)
+        (found,) = self._windows.estimates(self._clock.monotonic(), [(measure, segment)], window)
+        return found
 
     def all(self, window: Window) -> list[Estimate]:
         """Every measure's estimate: the total first, then each segment that had an interaction in the window."""
-        found = []
+        wanted: list[Wanted] = []
         for measure in self.measures:
-            found.append(self.estimate(measure, window))
+            wanted.append((measure, None))
             if self._sums.segment_names:
-                parts = (self.estimate(measure, window, segment) for segment in self.segments)
-                found += [part for part in parts if part.scored or part.not_applicable or part.failed]
-        return found
+                wanted += [(measure, segment) for segment in self._windows.segments(measure)]
+        found = self._windows.estimates(self._clock.monotonic(), wanted, window)
+        return [e for e in found if e.segment is None or e.scored or e.not_applicable or e.failed]
 
 
 def _ratio(weight: float, probability: float) -> float:

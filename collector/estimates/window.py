@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
 import numpy as np
 
 from collector.estimates.sums import FAILED, NOT_APPLICABLE, PLACES, W2, W2Y, W2Y2, WY, Measure, Term, W
-from collector.stats.interval import coverage, logit_interval, missing_bounds
+from collector.stats.interval import Floats, coverage, logit_interval, missing_bounds
 
 _COUNT_SCORED, _COUNT_NOT_APPLICABLE, _COUNT_FAILED = range(PLACES, PLACES + 3)
 _WIDTH = PLACES + 3
+
+Wanted = tuple[Measure, tuple[str, ...] | None]
+"""A measure in one segment, or (None) in all segments together."""
 
 
 class Window(Enum):
@@ -88,10 +93,10 @@ class Ring:
             row[FAILED] += w
             row[_COUNT_FAILED] += 1
 
-    def total(self, now: float, seconds: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    def rows(self, now: float, seconds: int) -> list[list[float]]:
+        """The buckets of the last `seconds`."""
         first = int(now // self._width) - seconds // self._width
-        rows = [row for bucket, row in self._buckets.items() if bucket >= first]
-        return np.sum(rows, axis=0) if rows else np.zeros(_WIDTH)
+        return [row for bucket, row in self._buckets.items() if bucket >= first]
 
 
 class Windows:
@@ -99,7 +104,7 @@ class Windows:
 
     def __init__(self, *, min_n_eff_interval: float) -> None:
         self._min_n_eff = min_n_eff_interval
-        self._rings: dict[tuple[Measure, tuple[str, ...]], tuple[Ring, Ring]] = {}
+        self._rings: dict[Measure, dict[tuple[str, ...], tuple[Ring, Ring]]] = {}
         self._conditional: dict[tuple[str, ...], float] = {}
 
     def add(self, now: float, terms: list[Term], *, segment: tuple[str, ...], conditional: bool) -> None:
@@ -107,50 +112,65 @@ class Windows:
         if conditional:
             self._conditional[segment] = now
         for term in terms:
-            key = (term.measure, segment)
-            rings = self._rings.get(key)
+            by_segment = self._rings.setdefault(term.measure, {})
+            rings = by_segment.get(segment)
             if rings is None:
-                rings = self._rings[key] = (
+                rings = by_segment[segment] = (
                     Ring(width_seconds=60, length_seconds=Window.HOUR.seconds),
                     Ring(width_seconds=900, length_seconds=Window.DAY.seconds),
                 )
             for ring in rings:
                 ring.add(now, term)
 
-    def estimate(self, now: float, measure: Measure, segment: tuple[str, ...] | None, window: Window) -> Estimate:
-        """The estimate at `now`; of all segments together where `segment` is None."""
+    def estimates(self, now: float, wanted: Sequence[Wanted], window: Window) -> list[Estimate]:
+        """The estimates of the series wanted at `now`, all computed together."""
+        if not wanted:
+            return []
+        rows = np.array([self._row(now, measure, segment, window) for measure, segment in wanted])
+        at = rows.T
+        interval = logit_interval(at[W], at[W2], at[WY], at[W2Y], at[W2Y2])
+        covered = coverage(at[W], at[FAILED])
+        at_0, at_1 = missing_bounds(at[W], at[FAILED], at[WY])
+        found = []
+        for place, (measure, segment) in enumerate(wanted):
+            drawn = interval.n_eff[place] >= self._min_n_eff
+            found.append(
+                Estimate(
+                    measure=measure,
+                    segment=segment,
+                    window=window,
+                    mean=_known(interval.mean[place]),
+                    lower=_known(interval.lower[place]) if drawn else None,
+                    upper=_known(interval.upper[place]) if drawn else None,
+                    n_eff=float(interval.n_eff[place]),
+                    coverage=_known(covered[place]),
+                    if_failed_0=_known(at_0[place]),
+                    if_failed_1=_known(at_1[place]),
+                    scored=int(rows[place, _COUNT_SCORED]),
+                    not_applicable=int(rows[place, _COUNT_NOT_APPLICABLE]),
+                    failed=int(rows[place, _COUNT_FAILED]),
+                    conditional=self._is_conditional(now, segment, window),
+                )
+            )
+        return found
+
+    def _row(self, now: float, measure: Measure, segment: tuple[str, ...] | None, window: Window) -> Floats:
         which = 0 if window.value[1] == 60 else 1
-        rows = [
-            rings[which].total(now, window.seconds)
-            for (held, at), rings in self._rings.items()
-            if held == measure and (segment is None or at == segment)
-        ]
-        row = np.sum(rows, axis=0) if rows else np.zeros(_WIDTH)
-        interval = logit_interval(row[W], row[W2], row[WY], row[W2Y], row[W2Y2])
-        drawn = interval.n_eff >= self._min_n_eff
-        at_0, at_1 = missing_bounds(row[W], row[FAILED], row[WY])
-        return Estimate(
-            measure=measure,
-            segment=segment,
-            window=window,
-            mean=_known(interval.mean),
-            lower=_known(interval.lower) if drawn else None,
-            upper=_known(interval.upper) if drawn else None,
-            n_eff=float(interval.n_eff),
-            coverage=_known(coverage(row[W], row[FAILED])),
-            if_failed_0=_known(at_0),
-            if_failed_1=_known(at_1),
-            scored=int(row[_COUNT_SCORED]),
-            not_applicable=int(row[_COUNT_NOT_APPLICABLE]),
-            failed=int(row[_COUNT_FAILED]),
-            conditional=any(
-                now - at <= window.seconds
-                for key, at in self._conditional.items()
-                if segment is None or key == segment
-            ),
+        by_segment = self._rings.get(measure, {})
+        chosen = by_segment.values() if segment is None else filter(None, [by_segment.get(segment)])
+        rows = [row for rings in chosen for row in rings[which].rows(now, window.seconds)]
+        return np.sum(rows, axis=0) if rows else np.zeros(_WIDTH)
+
+    def _is_conditional(self, now: float, segment: tuple[str, ...] | None, window: Window) -> bool:
+        return any(
+            now - at <= window.seconds and (segment is None or key == segment)
+            for key, at in self._conditional.items()
         )
 
+    def segments(self, measure: Measure) -> tuple[tuple[str, ...], ...]:
+        """Segments in which something of this measure was settled."""
+        return tuple(self._rings.get(measure, {}))
 
-def _known(value: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> float | None:
-    number = float(value)
-    return None if np.isnan(number) else number
+
+def _known(value: float) -> float | None:
+    return None if math.isnan(value) else float(value)

@@ -212,7 +212,10 @@ class Judging:
             self._telemetry.set(spec, value)
 
     async def drain(self, deadline_seconds: float) -> None:
-        """Judge what waits for at most `deadline_seconds`; the rest is failed: shutdown. New offers are too."""
+        """Judge what waits for at most `deadline_seconds`; the rest is failed: shutdown. New offers are too.
+
+        Whatever happens to the drain itself (a second signal cancels it), every job is settled when it ends.
+        """
         self._draining = True
         self._wake.set()
         try:
@@ -224,22 +227,26 @@ class Judging:
             self._events.tell(
                 Event("judge_drain_deadline", Level.WARNING, "not all was judged in time", {"jobs": self.waiting})
             )
+        finally:
+            tasks = self._end_all()
+            self._wake.set()
+        if tasks:
+            await asyncio.wait(tasks, timeout=1)
+
+    def _end_all(self) -> set[asyncio.Task[None]]:
+        """Settle every job as failed: shutdown, at once. Returns the tasks that were cancelled."""
         for queue in (self._fresh, self._again):
             for job in list(queue):
                 self._leave(queue, job)
                 self._give_up(job, FailedReason.SHUTDOWN)
         tasks = set(self._abandoned)
-        for job in list(self._running):
-            assert job.task is not None
-            job.cancelled = FailedReason.SHUTDOWN
-            job.task.cancel()
-            tasks.add(job.task)
-        if tasks:
-            await asyncio.wait(tasks, timeout=1)
-        for job in list(self._running):  # what ignores its cancellation
-            self._running.discard(job)
+        for job in self._running:
             self._fail(job, FailedReason.SHUTDOWN)
-        self._wake.set()
+            if job.task is not None:
+                job.task.cancel()
+                tasks.add(job.task)
+        self._running.clear()
+        return tasks
 
     async def _one_end(self) -> None:
         tasks = [job.task for job in self._running if job.task is not None]

@@ -388,6 +388,22 @@ async def test_drain_waits_for_the_queue_within_its_deadline() -> None:
     world.check_conservation()
 
 
+async def test_a_drain_that_is_cancelled_still_settles_everything() -> None:
+    judge = Judge()
+    judge.script = judge.hangs
+    world = World(judge, concurrency=2)
+    for n in range(4):
+        world.offer(str(n))
+    await world.settle_down()
+    draining = asyncio.create_task(world.stage.drain(60))
+    await world.settle_down()
+    draining.cancel()
+    await asyncio.wait({draining})
+    assert len(world.settled) == 4
+    await world.settle_down()
+    world.check_conservation()
+
+
 async def test_drain_does_not_wait_for_what_hangs_for_good() -> None:
     judge = Judge()
     judge.script = judge.ignores_its_cancellation
