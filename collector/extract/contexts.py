@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import re
 from collections.abc import Iterable, Sequence
@@ -31,7 +32,11 @@ _CONTEXT_VARIABLES = (
     "chunks",
     "knowledge",
 )
-_FRACTION = 0.6
+_LAYERS = 3
+LOOSE = 2**62
+"""The place of a document that is in the prompt, but not letter by letter."""
+_WORDS = re.compile(r"[^\W_]+")
+_ESCAPES = re.compile(r"\\[nrt]")
 
 
 @dataclass(slots=True)
@@ -214,48 +219,65 @@ def _richer(document: Document, pool: Iterable[Document]) -> Document:
     return document
 
 
-@dataclass(slots=True)
 class _Haystack:
-    text: str
-    raw: str
+    """The text of the final prompt, in which documents are looked for."""
+
+    def __init__(self, text: str) -> None:
+        self.text = squeeze(text)
+        self._bare: str | None = None
 
     def position(self, text: str) -> int:
+        """Where a document begins, or -1 where it is not there.
+
+        Looked for as it is, in an encoding that prompts use, or by its letters alone; found by these its place is
+        LOOSE, as it can not be compared with the others'. A long document whose beginning is there counts: applications cut documents to fit.
+        """
         needle = squeeze(text)
         if not needle:
             return -1
         at = self.text.find(needle)
         if at >= 0:
             return at
-        if '"' in text or "\n" in text or "\\" in text:
-            at = self.raw.find(squeeze(json.dumps(text, ensure_ascii=False)[1:-1]))
-            if at >= 0:
+        for form in (json.dumps(text, ensure_ascii=False)[1:-1], json.dumps(text)[1:-1], html.escape(text)):
+            if form != text and (at := self.text.find(squeeze(form))) >= 0:
                 return at
-            return self.raw.find(squeeze(json.dumps(text)[1:-1]))
-        return -1
+        if self._bare is None:
+            self._bare = bare(self.text)
+        letters = bare(needle)
+        if len(letters) < 16:
+            return -1
+        found = letters in self._bare or (len(letters) > 160 and letters[:120] in self._bare)
+        return LOOSE if found else -1
+
+
+def bare(text: str) -> str:
+    """A text's letters and digits in lower case, the escapes of white space taken off."""
+    return "".join(_WORDS.findall(_ESCAPES.sub(" ", text))).lower()
 
 
 def _haystack(prompt: Sequence[Message], call: Call | None) -> _Haystack | None:
     parts: list[str] = []
     for message in prompt:
-        bodies: list[object] = [*message.parts, *(r for r in message.results if r not in message.parts)]
-        for body in bodies:
-            if isinstance(body, str):
-                parts.append(body)
-                if looks_encoded(body):
-                    inner = loads(body, 1_000_000)
-                    parts.extend(value for _, value in walk(inner, 50_000) if isinstance(value, str))
-            else:
-                parts.extend(value for _, value in walk(body, 50_000) if isinstance(value, str))
+        for body in (*message.parts, *(r for r in message.results if r not in message.parts)):
+            _strings(body, parts)
     if not parts and call is not None:
         for view in call.views:
             if view.input is not None and isinstance(view.input.raw, str) and not view.input.hidden:
                 raw = view.input.raw[:2_000_000]
                 parts.append(raw.replace("\\n", "\n").replace("\\'", "'"))
                 break
-    if not parts:
-        return None
-    joined = squeeze("\n".join(parts))
-    return _Haystack(joined, joined)
+    return _Haystack("\n".join(parts)) if parts else None
+
+
+def _strings(body: object, parts: list[str], layer: int = 0) -> None:
+    """All texts in a value, those inside of JSON in texts too."""
+    for _, value in walk(body, 50_000):
+        if isinstance(value, str):
+            inner = loads(value, 1_000_000) if layer < _LAYERS and looks_encoded(value) else None
+            if isinstance(inner, dict | list):
+                _strings(inner, parts, layer + 1)
+            else:
+                parts.append(value)
 
 
 def _compare(
@@ -277,18 +299,21 @@ def _compare(
     result.verified = True
     keep = sorted({*inside, *unknown})
     if len(keep) < len(candidates):
-        distinct = len({places[i] for i in inside}) == len(inside)
-        if distinct and not unknown:
+        if not unknown and _ordered([places[i] for i in inside]):
             keep = sorted(keep, key=lambda i: places[i])
         result.used = tuple(candidates[i] for i in keep)
         left = tuple(d for i, d in enumerate(candidates) if i not in set(keep))
         result.unused = (*left, *superseded)
         result.rule += "_in_prompt"
     else:
-        distinct = len({places[i] for i in inside}) == len(candidates)
-        if distinct and len({d.text for d in candidates}) == len(candidates):
+        if not unknown and _ordered(places):
             keep = sorted(keep, key=lambda i: places[i])
         result.used, result.unused = tuple(candidates[i] for i in keep), superseded
+
+
+def _ordered(places: Sequence[int]) -> bool:
+    """Whether the places tell the order in which the prompt holds the documents: each its own."""
+    return LOOSE not in places and len(set(places)) == len(places)
 
 
 def _fill(
@@ -430,7 +455,7 @@ def _without_retriever(
             return result
     from_messages = tuple(
         d
-        for m in prompt
+        for m in (*prompt, *(reply for view in (call.views if call is not None else ()) for reply in view.replies or ()))
         for r in m.results
         if not isinstance(r, str) or looks_encoded(r)
         for d in documents(r, options.max_json_bytes, loose=False) or ()

@@ -73,5 +73,5 @@ class VercelAI:
     def _prompt(self, source: Source) -> Json:
         value = source.parsed("ai.prompt")
         if isinstance(value, dict) and isinstance(value.get("prompt"), str):
-            return [[USER, value["prompt"]]]
+            return [{"role": USER, "content": value["prompt"]}]
         return value
