@@ -113,14 +113,7 @@ class Sums:
     @property
     def series(self) -> int:
         """Time series that the sums take in an exposition."""
-        return (1 + sum(map(self._cost, self._measures))) * len(self._conditional) + sum(
-            len(_REASONS[measure.kind]) + (len(_LE) if measure.kind is Kind.LOCAL else 0)
-            for measure in self._measures
-        )
-
-    @staticmethod
-    def _cost(measure: Measure) -> int:
-        return 5 + 3 + (len(_LE) if measure.kind is Kind.JUDGED else 0)
+        return series_needed(self._measures, len(self._conditional))
 
     def declare(self, measure: Measure) -> None:
         """Give a measure its series, at 0, in every known segment; known measures are left alone."""
@@ -155,7 +148,7 @@ class Sums:
         key = tuple(label_value(given.get(name, OTHER)) for name in self._names)
         if key in self._conditional:
             return key
-        if self.series + 1 + sum(map(self._cost, self._measures)) > self._budget:
+        if series_needed(self._measures, len(self._conditional) + 1) > self._budget:
             self.folded += 1
             return tuple(OTHER for _ in self._names)
         self._open(key)
@@ -254,6 +247,13 @@ class Sums:
 
     def _family(self, spec: MetricSpec, samples: list[tuple[tuple[str, ...], float]]) -> Family:
         return Family(spec, (*spec.labels, *(self._names if spec.segmented else ())), samples)
+
+
+def series_needed(measures: Sequence[Measure], segments: int) -> int:
+    """Time series that the sums of these measures take with so many combinations of segment values."""
+    in_each = 1 + sum(5 + 3 + (len(_LE) if measure.kind is Kind.JUDGED else 0) for measure in measures)
+    in_all = sum(len(_REASONS[m.kind]) + (len(_LE) if m.kind is Kind.LOCAL else 0) for m in measures)
+    return in_each * segments + in_all
 
 
 def label_value(value: str) -> str:

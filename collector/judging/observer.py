@@ -2,24 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from collector.judging.ledger import Ledger
 from collector.telemetry import metrics
 from collector.telemetry.instruments import Telemetry
-from scorers.judge.observer import BreakerState, CallOutcome, CallRecord
+from scorers.judge.observer import BreakerState, CallKind, CallOutcome, CallRecord
 
 _CAUSES = frozenset(CallOutcome)
 
 
 class JudgeTelemetry:
-    """The judge client's observer (`scorers.judge.observer.Observer`)."""
+    """The judge client's observer (`scorers.judge.observer.Observer`).
 
-    def __init__(self, telemetry: Telemetry, ledger: Ledger) -> None:
+    `endpoints` are the configured names; their series, cost apart, are born at 0.
+    """
+
+    def __init__(self, telemetry: Telemetry, ledger: Ledger, endpoints: Iterable[str] = ()) -> None:
         self._telemetry = telemetry
         self._ledger = ledger
         self._cache = {
             hit: telemetry.counter(metrics.JUDGE_CACHE, result="hit" if hit else "miss") for hit in (True, False)
         }
         self._states: dict[str, BreakerState] = {}
+        for endpoint in endpoints:
+            for kind in CallKind:
+                telemetry.histogram(metrics.JUDGE_CALL_TIME, endpoint=endpoint, kind=kind)
+                for outcome in CallOutcome:
+                    telemetry.counter(metrics.JUDGE_CALLS, endpoint=endpoint, kind=kind, outcome=outcome)
+            for direction in ("input", "output", "cached"):
+                telemetry.counter(metrics.JUDGE_TOKENS, endpoint=endpoint, direction=direction, source="reported")
+            telemetry.counter(metrics.JUDGE_UNPRICED, endpoint=endpoint)
+            self.breaker(endpoint, BreakerState.CLOSED, "")
 
     def call(self, record: CallRecord) -> None:
         count = self._telemetry

@@ -1,4 +1,4 @@
-"""The whole way from decisions to the interval, simulated: upstream sampling, strata, scores and shedding mixed."""
+"""The way from decisions to the interval, simulated: upstream sampling, strata, scores and shedding mixed."""
 
 from __future__ import annotations
 

@@ -62,3 +62,12 @@ def test_breaker_budget_cache_and_limits_are_shown() -> None:
     assert value("groundwatch_judge_cache_lookups_total", {"result": "hit"}) == 1
     assert value("groundwatch_judge_reasked_answers_total") == 3
     assert value("groundwatch_judge_concurrency_limit", {"endpoint": "main"}) == 12
+
+
+def test_configured_endpoints_are_born_at_0_without_a_cost() -> None:
+    telemetry = Telemetry()
+    JudgeTelemetry(telemetry, Ledger(ManualClock()), ["main"])
+    value = telemetry.registry.get_sample_value
+    assert value("groundwatch_judge_calls_total", {"endpoint": "main", "kind": "chat", "outcome": "auth"}) == 0
+    assert value("groundwatch_judge_breaker_state", {"endpoint": "main", "state": "closed"}) == 1
+    assert value("groundwatch_judge_cost_usd_total", {"endpoint": "main"}) is None
