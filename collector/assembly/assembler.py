@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import compress
@@ -182,29 +181,28 @@ class Assembler:
             tally.own_evaluation += len(malformed.union(own)) - len(malformed)
             group, read = _without(malformed.union(own), group, read)
             hinted = self._search.rows(group.items, read.joined, read.ends)
-        trace_ids = group.trace_ids
-
-        by_trace: defaultdict[bytes, list[bytes]] = defaultdict(list)
-        for name, span_id in zip(trace_ids, group.span_ids, strict=True):
-            by_trace[name].append(span_id)
-        known = self._cold.known(by_trace)
-        late = self._closed.among(by_trace) + self._closed_unhinted.among(by_trace)
+        if not group.items:
+            return
+        by_trace = heads.ByTrace(read.heads, group.trace_ids)
+        spans = by_trace.spans
+        known = self._cold.known(spans)
+        late = self._closed.among(spans) + self._closed_unhinted.among(spans)
         if known:
             late += [name for name in known if self._cold.is_closed(name)]
         for name in late:
-            tally.late += len(by_trace.pop(name))
+            tally.late += len(spans.pop(name)) // 8
 
-        apart = by_trace.keys() & self._apart.keys()
+        apart = spans.keys() & self._apart.keys()
         for index in hinted:
-            if trace_ids[index] in by_trace:
-                apart.add(trace_ids[index])
+            if group.trace_ids[index] in spans:
+                apart.add(group.trace_ids[index])
         if apart:
-            indices = [index for index, name in enumerate(trace_ids) if name in apart]
+            indices = by_trace.indices(apart)
             self._take_apart(group, read, indices=indices, hinted=set(hinted), now=now, tally=tally)
             for name in apart:
-                del by_trace[name]
-        if by_trace:
-            known = [name for name in known if name in by_trace]
+                del spans[name]
+        if spans:
+            known = [name for name in known if name in spans]
             self._take_cold(group, read.heads, by_trace, known=known, now=now, tally=tally)
 
     def _take_apart(
@@ -296,33 +294,30 @@ class Assembler:
         self,
         group: Group,
         taken: heads.Heads,
-        by_trace: dict[bytes, list[bytes]],
+        by_trace: heads.ByTrace,
         *,
         known: list[bytes],
         now: float,
         tally: _Tally,
     ) -> None:
-        cold = self._cold
-        if len(set(group.span_ids)) != len(group.span_ids):
-            for name, span_ids in by_trace.items():
-                distinct = list(dict.fromkeys(span_ids))
-                tally.duplicate += len(span_ids) - len(distinct)
-                by_trace[name] = distinct
+        cold, spans = self._cold, by_trace.spans
+        if by_trace.repeats:
+            for name, span_ids in spans.items():
+                spans[name] = b"".join(dict.fromkeys(_split(span_ids)))
+                tally.duplicate += (len(span_ids) - len(spans[name])) // 8
         renewed = []
         for name in known:
-            span_ids = by_trace[name]
-            repeated = cold.holds(name, span_ids)
+            repeated = cold.holds(name, _split(spans[name]))
             if repeated:
                 tally.duplicate += len(repeated)
-                span_ids = by_trace[name] = [span_id for span_id in span_ids if span_id not in repeated]
-            if span_ids:
+                spans[name] = b"".join(each for each in _split(spans[name]) if each not in repeated)
+            if spans[name]:
                 renewed.append(name)
             else:
-                del by_trace[name]
-        if not by_trace:
+                del spans[name]
+        if not spans:
             return
-        spans = {name: b"".join(span_ids) for name, span_ids in by_trace.items()}
-        tally.held += sum(map(len, by_trace.values()))
+        tally.held += sum(map(len, spans.values())) // 8
         # The heads of spans that went elsewhere stay in the block; nothing looks them up.
         block = Block(taken, spans, resource=group.resource, encoding=group.encoding, arrived=now)
         fresh = len(spans) - len(renewed)
@@ -490,6 +485,10 @@ class Assembler:
     def _set_gauges(self) -> None:
         self._open_gauge.set(self.open_traces)
         self._bytes_gauge.set(self.held_bytes)
+
+
+def _split(span_ids: bytes) -> list[bytes]:
+    return [span_ids[at : at + 8] for at in range(0, len(span_ids), 8)]
 
 
 def _without(gone: set[int], group: Group, read: heads.Read) -> tuple[Group, heads.Read]:

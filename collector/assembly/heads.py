@@ -8,7 +8,7 @@ trace. A span of another shape is walked field by field on arrival and written a
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -25,6 +25,7 @@ _LONGEST_NAME = WINDOW - 62
 _PAD = bytes(WINDOW + 8)
 _REMOTE = 0x300  # CONTEXT_HAS_IS_REMOTE and CONTEXT_IS_REMOTE
 _FLAGS_TAG = 0x0185
+_MIX = 0x9E3779B97F4A7C15
 
 
 class Head(NamedTuple):
@@ -60,6 +61,50 @@ class Heads:
         half = np.ndarray((len(self.windows),), "<u8", self.windows, 2, (WINDOW,))
         near = np.flatnonzero(half == int.from_bytes(trace_id[:8], "little")).tolist()
         return [self[index] for index in near if self.windows[index, 10:18].tobytes() == trace_id[8:]]
+
+
+class ByTrace:
+    """Spans sorted by trace. `spans` maps each trace id to its span ids, joined; `repeats` tells whether any span
+    id occurs twice (maybe in two traces)."""
+
+    __slots__ = ("_bounds", "_order", "repeats", "spans")
+
+    def __init__(self, heads: Heads, trace_ids: list[bytes], *, mix: int = _MIX) -> None:
+        size = len(trace_ids)
+        first, second, span_ids = (
+            np.ndarray((size,), "<u8", heads.windows, offset, (WINDOW,)).copy() for offset in (2, 10, 20)
+        )
+        # Any key that is equal for equal trace ids will do: two traces with one key are told apart below.
+        order = (first * np.uint64(mix) ^ second).argsort()
+        first, second = first[order], second[order]
+        new = np.empty(size, np.bool_)
+        new[0] = True
+        np.not_equal(first[1:], first[:-1], out=new[1:])
+        new[1:] |= second[1:] != second[:-1]
+        bounds = np.flatnonzero(new)
+        names = [trace_ids[index] for index in order[bounds].tolist()]
+        starts: list[int] = bounds.tolist()
+        ends = [*starts[1:], size]
+        joined = span_ids[order].tobytes()
+        self.spans = {name: joined[8 * at : 8 * end] for name, at, end in zip(names, starts, ends, strict=True)}
+        self._order = order
+        self._bounds = (names, starts, ends)
+        if len(self.spans) != len(names):
+            # Two traces of one key lay mingled: join the pieces of each.
+            self.spans = {}
+            for name, at, end in zip(names, starts, ends, strict=True):
+                self.spans[name] = self.spans.get(name, b"") + joined[8 * at : 8 * end]
+        span_ids.sort()
+        self.repeats = bool((span_ids[1:] == span_ids[:-1]).any())
+
+    def indices(self, names: Collection[bytes]) -> list[int]:
+        """Where the spans of these traces stand in the group, in the order of arrival."""
+        found: list[int] = []
+        for name, at, end in zip(*self._bounds, strict=True):
+            if name in names:
+                found += self._order[at:end].tolist()
+        found.sort()
+        return found
 
 
 @dataclass(slots=True)
