@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -115,17 +117,26 @@ def question(
 
 def from_prompt(prompt: str, asked: Asked) -> Text | None:
     """The question inside of a prompt that holds contexts too."""
-    import re
-
     if asked.pattern is not None:
         match = re.search(asked.pattern, prompt[:400_000])
         if match is not None and match.group("text").strip():
             return Text(match.group("text").strip(), "prompt_pattern")
     for query in asked.early:
-        if query.strip() and query.strip() in prompt:
+        if query.strip() and _stands_in(query.strip(), prompt, asked.known):
             return Text(query, "query_in_prompt")
     text = labelled_question(prompt, asked.known)
     return Text(text, "prompt_label") if text is not None else None
+
+
+def _stands_in(query: str, prompt: str, known: Sequence[str]) -> bool:
+    """Whether a query stands in a prompt as a piece of its own, outside of the documents."""
+    for match in itertools.islice(re.finditer(re.escape(query), prompt[:400_000]), 50):
+        before, behind = prompt[: match.start()].rstrip(" \t"), prompt[match.end() :].lstrip(" \t")
+        if (not before or before[-1] in "\n:：>\"“«'([") and (not behind or behind[0] in "\n<\"”»')]"):
+            around = prompt[max(0, match.start() - 200) : match.end() + 200]
+            if not any(query in text and text in around for text in known):
+                return True
+    return False
 
 
 def _is_prompt(text: str, asked: Asked, *, strict: bool = False) -> bool:

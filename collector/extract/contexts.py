@@ -455,7 +455,10 @@ def _without_retriever(
             return result
     from_messages = tuple(
         d
-        for m in (*prompt, *(reply for view in (call.views if call is not None else ()) for reply in view.replies or ()))
+        for m in (
+            *prompt,
+            *(reply for view in (call.views if call is not None else ()) for reply in view.replies or ()),
+        )
         for r in m.results
         if not isinstance(r, str) or looks_encoded(r)
         for d in documents(r, options.max_json_bytes, loose=False) or ()

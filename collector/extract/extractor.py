@@ -15,6 +15,7 @@ from collector.extract.conventions import conventions
 from collector.extract.damage import ERROR_HINT, Findings, assess
 from collector.extract.documents import Document
 from collector.extract.identity import Identities, scalars
+from collector.extract.join import partners
 from collector.extract.limits import Limits
 from collector.extract.messages import last_user
 from collector.extract.options import Options
@@ -77,7 +78,7 @@ class Extractor:
         self._identities = Identities(options)
 
     def extract(self, spans: Sequence[Span], logs: Sequence[LogRecord], *, complete: bool) -> Extraction:
-        """The interactions of one trace (or of several), in the order in which they began.
+        """The interactions of one trace (or of several), in the order in which they ended.
 
         Any order, division and duplication of the same spans gives the same result. `complete` false marks each
         interaction INCOMPLETE_TRACE. Never raises on any content of spans.
@@ -91,10 +92,20 @@ class Extractor:
                 records[(record.trace_id, record.span_id)].append(record)
         found: list[Found] = []
         seen: set[Seen] = set()
-        for trace_id in by_trace:
-            got, what = self._trace(by_trace[trace_id], records, complete=complete)
+        traces: list[list[Node]] = []
+        for trace_spans in by_trace.values():
+            own = next((span for span in trace_spans if OWN_MARKER in span.attributes), None)
+            if own is not None:
+                found.append(_own(own))
+                seen.add(Seen.OWN_EVALUATION)
+                continue
+            traces.append([Node(s, self.view(s, records.get((s.trace_id, s.span_id), ()))) for s in trace_spans])
+        joined = partners(traces, self._identities) if self._options.join_by_session else [[t] for t in traces]
+        for group in joined:
+            got, what = self._interactions(group, complete=complete)
             found.extend(got)
             seen.add(what)
+        found.sort(key=lambda f: (f.ended_unix_nano, f.interaction.id))
         for what in (Seen.INTERACTION, Seen.OWN_EVALUATION, Seen.RETRIEVAL_ONLY):
             if what in seen:
                 return Extraction(tuple(found), what)
@@ -118,27 +129,23 @@ class Extractor:
             _carry(view, self._options.max_json_bytes)
         return view
 
-    def _trace(
-        self, spans: Sequence[Span], records: dict[tuple[str, str], list[LogRecord]], *, complete: bool
-    ) -> tuple[list[Found], Seen]:
-        if any(OWN_MARKER in span.attributes for span in spans):
-            first = next(span for span in spans if OWN_MARKER in span.attributes)
-            return [_own(first)], Seen.OWN_EVALUATION
-        nodes = [Node(span, self.view(span, records.get((span.trace_id, span.span_id), ()))) for span in spans]
+    def _interactions(self, traces: Sequence[list[Node]], *, complete: bool) -> tuple[list[Found], Seen]:
+        """The interactions of one trace, or of several that are joined."""
+        nodes = sorted((node for trace in traces for node in trace), key=lambda n: n.order)
         if all(node.view is None for node in nodes):
             return [], Seen.NOTHING
         roots = build(nodes)
-        limits = Limits(spans, self._options.max_json_bytes)
+        limits = Limits([node.span for node in nodes], self._options.max_json_bytes)
+        divided = groups(roots, self._options.max_json_bytes) if len(traces) == 1 else [roots]
         found = []
-        retrieval = False
-        for tops in groups(roots, self._options.max_json_bytes):
+        for tops in divided:
             one = _Builder(self._options, self._identities, tops, limits, complete=complete).build()
             if one is not None:
                 found.append(one)
-            retrieval = retrieval or any(n.role is Role.RETRIEVER for top in tops for n in top.subtree())
         if found:
             return found, Seen.INTERACTION
-        return [], Seen.RETRIEVAL_ONLY if retrieval else Seen.NOTHING
+        retrieves = any(node.role is Role.RETRIEVER for node in nodes)
+        return [], Seen.RETRIEVAL_ONLY if retrieves else Seen.NOTHING
 
 
 def _carry(view: View, max_chars: int) -> None:
@@ -304,7 +311,7 @@ class _Builder:
         )
         return Found(
             interaction=interaction,
-            trace_ids=(anchor.span.trace_id,),
+            trace_ids=tuple(dict.fromkeys((anchor.span.trace_id, *(n.span.trace_id for n in self._group)))),
             span_id=anchor.span.span_id,
             service=anchor.span.resource.service_name,
             service_version=_resource_text(resource, "service.version", "langfuse.release"),
@@ -327,7 +334,7 @@ class _Builder:
             resource=dict(resource),
             attributes=scalars(order, options),
             trace_state=anchor.span.trace_state,
-            ended_unix_nano=max((n.span.end_unix_nano for n in (*path, anchor)), default=0),
+            ended_unix_nano=max(n.span.end_unix_nano for n in (*path, anchor) if id(n) in self._members),
         )
 
     def _model(self, call: Call | None, text: str | None) -> str | None:

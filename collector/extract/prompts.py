@@ -30,7 +30,13 @@ _ANSWER_WORDS = (
 )
 _LEAD = r"^[ \t]*(?:#{1,6}[ \t]*|\*{1,3}|=+[ \t]*|-{3,}[ \t]*|<)?"
 _TAIL = r"[ \t]*(?:\*{1,3})?[ \t]*(?:[:：]|[ \t]*=+[ \t]*$|[ \t]*-{3,}[ \t]*$|>)(?:\*{1,3})?"
-_CONTEXT_LABEL = re.compile(rf"{_LEAD}(?:{_CONTEXT_WORDS})(?:{_TAIL}|[ \t]*$)", re.IGNORECASE | re.MULTILINE)
+_CONTEXT_LABEL = re.compile(
+    rf"{_LEAD}(?:(?:{_CONTEXT_WORDS})(?:{_TAIL}|[ \t]*$|[ \t]+(?:is|are)[ \t]+(?:given |provided |listed )?(?:below|as follows)[.:]?[ \t]*$)"
+    r"|[^\n:：<>]{0,120}\b(?:contexts?|sources|documents|passages|excerpts|snippets|search results|chunks|knowledge base|"
+    r"following information)\b[^\n:：<>]{0,80}[:：][ \t]*$)",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""A line that announces contexts: their name as a label, or a sentence about them that ends with a colon."""
 _QUESTION_LABEL = re.compile(rf"{_LEAD}(?:{_QUESTION_WORDS}){_TAIL}[ \t]*", re.IGNORECASE | re.MULTILINE)
 _QUESTION_HEAD = re.compile(
     rf"^[ \t]*(?:#{{1,6}}[ \t]+|\*\*)(?:{_QUESTION_WORDS})(?:\*\*)?[ \t]*[:：]?[ \t]*$",
@@ -56,6 +62,8 @@ _INNER_ANY = re.compile(
     r"<(?P<a>document_content|content|text|page_content|body)>(?P<text>.*?)</(?P=a)>", re.IGNORECASE | re.DOTALL
 )
 _MAX_PROMPT = 400_000
+_RULE = re.compile(r"\n[ \t]*(?:-{5,}|={5,})[ \t]*(?:\n|$)")
+_RULED = re.compile(r"[-=]{5,}[ \t]*\n(.*?)\n[ \t]*[-=]{5,}[ \t]*(?:\n|$)", re.DOTALL)
 _MAX_PIECES = 500
 _LABELLED = r"(?:document|doc|passage|context|source|chunk|excerpt|snippet|result|reference|article|quelle|dokument|문서|자료|資料|文档)"
 _MARKS = (
@@ -86,7 +94,9 @@ class Block:
 def has_context_label(text: str) -> bool:
     """Whether a line of the text announces contexts, or elements of them stand in it."""
     head = text[:_MAX_PROMPT]
-    return _CONTEXT_LABEL.search(head) is not None or _TAG.search(head) is not None
+    if _CONTEXT_LABEL.search(head) is not None or _TAG.search(head) is not None:
+        return True
+    return any(len(_chain(pattern, head)) >= 2 for pattern in _MARKS[:-1])
 
 
 def question_span(text: str, after: int = 0) -> tuple[int, int] | None:
@@ -254,17 +264,7 @@ def _of_json(text: str, known: int | None) -> Pieces | None:
 def _numbered(text: str, known: int | None) -> Pieces | None:
     """`[1] ...`, `1. ...`, `Document 1: ...`: numbers in sequence from 1 (or 0), each at a line start."""
     for index, pattern in enumerate(_MARKS):
-        best: list[re.Match[str]] = []
-        for first in (1, 0):
-            chain: list[re.Match[str]] = []
-            for mark in pattern.finditer(text):
-                number = int(mark.group("n"))
-                if number == first + len(chain):
-                    chain.append(mark)
-                elif number == first and len(chain) > 1 and known is not None and len(chain) < known:
-                    chain = [mark]
-            if len(chain) > len(best):
-                best = chain
+        best = _chain(pattern, text, known)
         if not best or (index == len(_MARKS) - 1 and len(best) < 2):
             continue
         if known is not None and len(best) > known:
@@ -275,9 +275,34 @@ def _numbered(text: str, known: int | None) -> Pieces | None:
             texts.append(text[mark.end() : end].strip())
         if not all(texts):
             continue
+        texts[-1] = _last_piece(texts)
         fits = known == len(best) if known is not None else len(best) >= 2 or index != len(_MARKS) - 1
         return Pieces(tuple(Document(words) for words in texts[:_MAX_PIECES]), "numbers", fits)
     return None
+
+
+def _chain(pattern: re.Pattern[str], text: str, known: int | None = None) -> list[re.Match[str]]:
+    """The marks whose numbers run on from 1 (or from 0), the longer run of the two."""
+    best: list[re.Match[str]] = []
+    for first in (1, 0):
+        chain: list[re.Match[str]] = []
+        for mark in pattern.finditer(text):
+            number = int(mark.group("n"))
+            if number == first + len(chain):
+                chain.append(mark)
+            elif number == first and len(chain) > 1 and known is not None and len(chain) < known:
+                chain = [mark]
+        if len(chain) > len(best):
+            best = chain
+    return best
+
+
+def _last_piece(texts: list[str]) -> str:
+    """The last passage without what follows it: a rule, or a paragraph where no other passage has a second one."""
+    last = _RULE.split(texts[-1], maxsplit=1)[0].strip()
+    if len(texts) > 1 and not any("\n\n" in text for text in texts[:-1]):
+        last = last.split("\n\n", 1)[0].strip()
+    return last or texts[-1]
 
 
 def _bulleted(text: str, known: int | None) -> Pieces | None:
@@ -303,6 +328,9 @@ def _separated(text: str, known: int | None) -> Pieces | None:
     if label is None:
         return None
     block = text[label : _end_of_block(text, label)].strip()
+    ruled = _RULED.match(block)
+    if ruled is not None:
+        block = ruled.group(1).strip()
     if not block:
         return None
     for pattern, rule in (
