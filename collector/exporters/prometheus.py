@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import time
 from collections.abc import Callable, Sequence
 from enum import Enum
 
@@ -67,7 +68,12 @@ class PrometheusExporter:
     def text(self, fmt: Format) -> bytes:
         """The whole exposition, uncompressed. Safe against the writers of instruments and sums; call it from one
         thread at a time."""
-        own = "".join(self._family(family, fmt) for source in self._sources for family in source.families())
+        parts = []
+        for source in self._sources:
+            for family in source.families():
+                parts.append(self._family(family, fmt))
+                time.sleep(0)  # lets the event loop have the interpreter's lock between families
+        own = "".join(parts)
         if fmt is Format.OPENMETRICS:
             registry: bytes = openmetrics(self._registry)  # type: ignore[no-untyped-call]  # prometheus_client leaves it untyped
             return registry.removesuffix(_EOF) + own.encode() + _EOF

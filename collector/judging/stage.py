@@ -64,7 +64,9 @@ class JudgePort(Protocol):
 
 
 class Downstream(Protocol):
-    def settle(self, settled: Settled) -> None: ...
+    def settled(self, settled: Settled) -> None:
+        """Takes an interaction whose judging ended, or that was not to be judged. Must not block."""
+        ...
 
 
 @dataclass(slots=True, eq=False)
@@ -136,7 +138,7 @@ class Judging:
         Over the queue's limits (the sampler did not heed `pressure`) it is settled as failed: queue_full.
         """
         if decision.fate is not Fate.QUEUED:
-            self._downstream.settle(_settled(screened, decision, segments, ()))
+            self._downstream.settled(_settled(screened, decision, segments, ()))
             return
         job = _Job(screened, decision, segments, self._clock.monotonic(), _size(screened))
         self._counts.queued()
@@ -395,7 +397,7 @@ class Judging:
             return
         job.settled = True
         self._counts.ended(results)
-        self._downstream.settle(_settled(job.screened, job.decision, job.segments, tuple(results)))
+        self._downstream.settled(_settled(job.screened, job.decision, job.segments, tuple(results)))
 
 
 def _settled(

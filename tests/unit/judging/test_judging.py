@@ -80,7 +80,7 @@ class World:
         self.clock = ManualClock()
         self.telemetry = Telemetry()
         self.ledger = Ledger(self.clock)
-        self.settled: list[Settled] = []
+        self.ended: list[Settled] = []
         self.stage = Judging(
             Options.model_validate(options),
             self.judge,
@@ -91,8 +91,8 @@ class World:
             downstream=self,
         )
 
-    def settle(self, settled: Settled) -> None:
-        self.settled.append(settled)
+    def settled(self, settled: Settled) -> None:
+        self.ended.append(settled)
 
     def offer(self, name: str = "i", **parts: object) -> None:
         interaction = Interaction(name, question=str(parts.pop("question", "q")), response="r")
@@ -105,7 +105,7 @@ class World:
             await asyncio.sleep(0)
 
     def outcomes(self) -> list[Outcome]:
-        return [result.outcome for settled in self.settled for result in settled.judged]
+        return [result.outcome for settled in self.ended for result in settled.judged]
 
     def sample(self, name: str, **labels: str) -> float:
         return float(self.telemetry.registry.get_sample_value(name, labels) or 0)
@@ -130,8 +130,8 @@ async def test_a_judged_interaction_is_settled_with_its_results() -> None:
     world.check_conservation()
     await world.settle_down()
     assert world.outcomes() == [Score(1.0), Score(0.5)]
-    assert world.settled[0].segments == (("service", "shop"),)
-    assert world.settled[0].decision.probability == 0.5
+    assert world.ended[0].segments == (("service", "shop"),)
+    assert world.ended[0].decision.probability == 0.5
     assert world.ledger.spent().interactions == 1
     world.check_conservation()
 
@@ -140,7 +140,7 @@ async def test_what_is_not_queued_is_settled_at_once() -> None:
     world = World()
     screened = Screened(Found(Interaction("i")), (), probability=0.25)
     world.stage.offer(screened, Decision(Fate.SAMPLED_OUT, 0.05, "rate"), ())
-    assert [(s.judged, s.screening_probability) for s in world.settled] == [((), 0.25)]
+    assert [(s.judged, s.screening_probability) for s in world.ended] == [((), 0.25)]
     assert world.judge.asked == []
 
 
@@ -156,7 +156,7 @@ async def test_no_more_than_the_slots_run() -> None:
     world.check_conservation()
     judge.gate.set()
     await world.settle_down()
-    assert len(world.settled) == 10
+    assert len(world.ended) == 10
     world.check_conservation()
 
 
@@ -187,10 +187,10 @@ async def test_a_call_that_ignores_its_cancellation_is_abandoned_and_bounded() -
     world.clock.advance(121)
     world.stage.tick()
     await world.settle_down()
-    assert world.settled == []
+    assert world.ended == []
     world.clock.advance(10)
     world.stage.tick()
-    assert sorted(s.found.interaction.id for s in world.settled) == ["a", "b"]
+    assert sorted(s.found.interaction.id for s in world.ended) == ["a", "b"]
     assert set(world.outcomes()) == {Failed(FailedReason.DEADLINE)}
     assert world.stage.stuck
     assert world.sample(metrics.JUDGING_ABANDONED.name) == 2
@@ -199,7 +199,7 @@ async def test_a_call_that_ignores_its_cancellation_is_abandoned_and_bounded() -
     judge.gate.set()
     await world.settle_down()
     assert not world.stage.stuck
-    assert sorted(s.found.interaction.id for s in world.settled) == ["a", "b", "c"], (
+    assert sorted(s.found.interaction.id for s in world.ended) == ["a", "b", "c"], (
         "late results are not settled twice"
     )
     world.check_conservation()
@@ -254,7 +254,7 @@ async def test_a_judge_that_is_down_costs_time_not_results() -> None:
     world = World(judge, retry_seconds=30)
     world.offer()
     await world.settle_down()
-    assert world.settled == []
+    assert world.ended == []
     world.check_conservation()
     world.stage.tick()
     await world.settle_down()
@@ -276,7 +276,7 @@ async def test_what_an_earlier_try_scored_stands_when_the_job_expires() -> None:
     world = World(Judge(breaks_down), max_age_seconds=900)
     world.offer()
     await world.settle_down()
-    assert world.settled == []
+    assert world.ended == []
     world.clock.advance(901)
     world.stage.tick()
     assert world.outcomes() == [Score(1.0), Failed(FailedReason.EXPIRED)]
@@ -299,7 +299,7 @@ async def test_a_full_queue_is_a_failure_with_its_reason(limit: dict[str, float]
     world.judge.up = False
     for n in range(5):
         world.offer(str(n))
-    assert [s.found.interaction.id for s in world.settled] == ["3", "4"]
+    assert [s.found.interaction.id for s in world.ended] == ["3", "4"]
     assert set(world.outcomes()) == {Failed(FailedReason.QUEUE_FULL)}
     world.check_conservation()
 
@@ -371,7 +371,7 @@ async def test_drain_judges_what_it_can_and_fails_the_rest() -> None:
     await world.settle_down()
     await world.stage.drain(0.01)
     assert set(world.outcomes()) == {Failed(FailedReason.SHUTDOWN)}
-    assert len(world.settled) == 4
+    assert len(world.ended) == 4
     world.offer("late")
     assert world.outcomes()[-1] == Failed(FailedReason.SHUTDOWN)
     await asyncio.wait_for(running, 5)
@@ -399,7 +399,7 @@ async def test_a_drain_that_is_cancelled_still_settles_everything() -> None:
     await world.settle_down()
     draining.cancel()
     await asyncio.wait({draining})
-    assert len(world.settled) == 4
+    assert len(world.ended) == 4
     await world.settle_down()
     world.check_conservation()
 
@@ -415,5 +415,5 @@ async def test_drain_does_not_wait_for_what_hangs_for_good() -> None:
     assert world.outcomes() == [Failed(FailedReason.SHUTDOWN)] * 2
     judge.gate.set()
     await world.settle_down()
-    assert len(world.settled) == 1
+    assert len(world.ended) == 1
     world.check_conservation()
