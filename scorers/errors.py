@@ -8,6 +8,7 @@ ScorerError
     ├── JudgeQuota         no retry: the account is out of money
     ├── JudgeModelUnknown  no retry
     ├── JudgeRefused       no retry: this content or this request is rejected
+    │   ├── FormRefused    no retry as it is: a simpler response format may pass
     │   └── PromptTooLong  no retry as it is: smaller windows may pass
     ├── JudgeOverloaded    retry, not before `retry_after_seconds`
     ├── JudgeUnreachable   retry; once only where the request may have been read (`maybe_billed`)
@@ -54,6 +55,10 @@ class JudgeModelUnknown(JudgeError):
 
 class JudgeRefused(JudgeError):
     reason = FailedReason.JUDGE_REFUSED
+
+
+class FormRefused(JudgeRefused):
+    """The endpoint rejects the request, and does not say that it is for the content."""
 
 
 class PromptTooLong(JudgeRefused):

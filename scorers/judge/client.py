@@ -14,6 +14,7 @@ import httpx
 from scorers.errors import (
     BadReply,
     DeadlineExceeded,
+    FormRefused,
     JudgeAuth,
     JudgeError,
     JudgeModelUnknown,
@@ -197,11 +198,13 @@ class Endpoint:
         total = Usage()
         dialect, key = self.dialect, await self.address.keys.key()
         attempt = doubtful = 0
+        refreshed = False
         while True:
             attempt += 1
             self._budget.check()
             await self._wait_for_pause(deadline)
-            sent = await self._send(path, body(dialect), key, deadline)
+            may_refresh = key is not None and not refreshed
+            sent = await self._send(path, body(dialect), key, deadline, forgive_auth=may_refresh)
             spent = Spent(estimated=True)
             error = sent.error
             if error is None:
@@ -216,12 +219,14 @@ class Endpoint:
             if error is None:
                 self.dialect = dialect  # what worked is remembered
                 return answer, total
-            if isinstance(error, JudgeAuth) and key is not None and attempt == 1:
+            if isinstance(error, JudgeAuth) and may_refresh:
+                refreshed = True
                 fresh = await self.address.keys.key(rejected=key)
                 if fresh != key:
                     key = fresh
                     continue
-            if type(error) is JudgeRefused and sent.status in (400, 422):
+                self.breaker.failed(error)
+            if isinstance(error, FormRefused):
                 lower = dialect.below(complaint_of(sent.body)) if kind is CallKind.CHAT else None
                 if lower is not None:
                     dialect = lower
@@ -254,8 +259,13 @@ class Endpoint:
             raise error
         await self._runtime.sleep(delay)
 
-    async def _send(self, path: str, body: bytes, key: str | None, deadline: float) -> _Sent:
-        """One HTTP exchange inside concurrency limit, breaker and time limits."""
+    async def _send(
+        self, path: str, body: bytes, key: str | None, deadline: float, *, forgive_auth: bool
+    ) -> _Sent:
+        """One HTTP exchange inside concurrency limit, breaker and time limits.
+
+        `forgive_auth`: a rejected key does not open the breaker yet, since another one is tried first.
+        """
         ticket = await self._enter(deadline)
         sent: _Sent | None = None
         started = self._runtime.monotonic()
@@ -278,7 +288,7 @@ class Endpoint:
                 sent = _Sent(error=error, outcome=outcome, maybe_billed=billed)
             if sent.error is None:
                 self.breaker.succeeded()
-            elif isinstance(sent.error, DeadlineExceeded):
+            elif isinstance(sent.error, DeadlineExceeded) or (forgive_auth and isinstance(sent.error, JudgeAuth)):
                 self.breaker.abandoned()
             else:
                 self.breaker.failed(sent.error)

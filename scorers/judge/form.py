@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +16,7 @@ from scorers.judge.reader import Reading
 Asked = Listing | Labelling
 _REASON_LIMIT = 400
 _ENTRY_LIMIT = 2000
+_NUMBERED = re.compile(r"[a-z_ ]{0,12}[0-9]{1,4}\Z", re.IGNORECASE)
 CUT = "cut"
 """The flag of a listing whose end is missing."""
 _SYSTEM = f"""{MARKER}
@@ -208,7 +210,8 @@ def _listing(
 ) -> tuple[tuple[str, ...], dict[str, Labelled]] | None:
     if isinstance(value, dict):
         inner = [entry for entry in value.values() if isinstance(entry, list)]
-        value = inner[0] if len(inner) == 1 else list(value.values())
+        numbered = bool(value) and all(_NUMBERED.match(str(key)) for key in value)
+        value = inner[0] if len(inner) == 1 else list(value.values()) if numbered else None
     if not isinstance(value, list):
         return None
     entries: dict[str, str] = {}

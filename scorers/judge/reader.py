@@ -20,7 +20,7 @@ _MAX_CANDIDATES = 64
 """Values looked at in one reply; prose with more brackets than this is no answer."""
 _BARE = re.compile(r"[^\s,:\]\}\[\{\"']+")
 _SPACE = re.compile(r"\s*")
-_CLOSES = re.compile(r"\s*(?:[,:}\]]|\Z)")
+_CLOSES = re.compile(r"\s*(?:[,:}\]]|\Z)|[ \t\r]*\n\s*[\"']")
 _OPEN = re.compile(r"[\[{]")
 _HEX = re.compile(r"[0-9a-fA-F]{4}")
 _STOPS = {'"': re.compile(r'["\\]'), "'": re.compile(r"['\\]")}

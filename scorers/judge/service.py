@@ -10,6 +10,7 @@ from typing import Self
 
 from scorers.interaction import Interaction
 from scorers.judge.cache import VerdictCache
+from scorers.judge.check import CheckReport, check
 from scorers.judge.client import Address, Endpoint, Runtime
 from scorers.judge.keys import KeyProvider, key_provider
 from scorers.judge.limits import Budget, BudgetLimits
@@ -51,13 +52,14 @@ class Judge:
         self.scorers = tuple(scorers)
         self._runtime = runtime or Runtime(SilentObserver())
         environ = environ if environ is not None else {}
-        secret = secret or secrets.token_bytes(32)
+        self._secret = secret = secret or secrets.token_bytes(32)
         monotonic = self._runtime.monotonic
         self._http = make_client(
             ca_file=options.ca_file,
             proxy=options.proxy,
             max_connections=options.max_concurrency * 2,
             trust_env_proxies=options.proxy_from_env,
+            secure=any(url.startswith("https:") for url in _addresses(options)),
         )
         self.budget = Budget(
             hour=_limits(options.budget.hour, options.budget.share),
@@ -130,6 +132,11 @@ class Judge:
             attempt=attempt,
         )
 
+    async def check(self, deadline_seconds: float = 60.0) -> CheckReport:
+        """Whether the endpoints answer, in which form, and whether embeddings tell near from far. Never raises."""
+        deadline = self._runtime.monotonic() + deadline_seconds
+        return await check(self.chat, self.embeddings, secret=self._secret, deadline=deadline)
+
     async def close(self) -> None:
         """Close all connections; may be called twice."""
         await self._http.aclose()
@@ -141,6 +148,11 @@ class Judge:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.close()
+
+
+def _addresses(options: JudgeOptions) -> list[str]:
+    embeddings = options.embeddings.base_url if options.embeddings is not None else None
+    return [address for address in (options.base_url, embeddings, options.proxy) if address is not None]
 
 
 def _limits(period: BudgetPeriod, share: float) -> BudgetLimits:

@@ -24,14 +24,15 @@ TRANSPORT_ERRORS = (httpx.HTTPError, httpx.InvalidURL, aiohttp.ClientError, OSEr
 
 
 def make_client(
-    *, ca_file: Path | None, proxy: str | None, max_connections: int, trust_env_proxies: bool
+    *, ca_file: Path | None, proxy: str | None, max_connections: int, trust_env_proxies: bool, secure: bool
 ) -> httpx.AsyncClient:
     """A client for one endpoint. Must be called, and closed, inside the running loop that uses it.
 
     `ca_file` (PEM) is trusted beside the system's certificates. `trust_env_proxies` honours HTTP_PROXY and its
-    kin, which a composition root may allow.
+    kin, which a composition root may allow. `secure` is false where every address is plain http: then the system's
+    certificates, which take some milliseconds, are not read, and no https address can be called.
     """
-    context = ssl.create_default_context()
+    context = ssl.create_default_context() if secure else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     if ca_file is not None:
         try:
             context.load_verify_locations(cafile=str(ca_file))

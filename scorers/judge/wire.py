@@ -11,6 +11,7 @@ from enum import StrEnum
 
 from scorers.errors import (
     BadReply,
+    FormRefused,
     JudgeAuth,
     JudgeError,
     JudgeModelUnknown,
@@ -26,6 +27,7 @@ class Rung(StrEnum):
     """How the form of a reply is asked for; the ladder goes down one rung at a time."""
 
     JSON_SCHEMA = "json_schema"
+    OBJECT_WITH_SCHEMA = "object_with_schema"  # llama.cpp's own form: json_object that carries the schema
     JSON_OBJECT = "json_object"
     TEXT = "text"
 
@@ -55,11 +57,9 @@ class Dialect:
             return replace(self, temperature=False)
         if "'seed'" in complaint or '"seed"' in complaint or " seed " in complaint:
             return replace(self, seed=False) if self.seed else None
-        if self.rung is Rung.JSON_SCHEMA:
-            return replace(self, rung=Rung.JSON_OBJECT)
-        if self.rung is Rung.JSON_OBJECT:
-            return replace(self, rung=Rung.TEXT)
-        return None
+        rungs = list(Rung)
+        lower = rungs.index(self.rung) + 1
+        return replace(self, rung=rungs[lower]) if lower < len(rungs) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +105,8 @@ def chat_body(
     if dialect.rung is Rung.JSON_SCHEMA:
         wrapped = {"name": "evaluation", "strict": True, "schema": schema}
         body["response_format"] = {"type": "json_schema", "json_schema": wrapped}
+    elif dialect.rung is Rung.OBJECT_WITH_SCHEMA:
+        body["response_format"] = {"type": "json_object", "schema": schema}
     elif dialect.rung is Rung.JSON_OBJECT:
         body["response_format"] = {"type": "json_object"}
     return _encode({**body, **extra, "messages": messages})
@@ -228,6 +230,7 @@ _TOO_LONG = (
     "exceed context",
 )
 _FILTER = ("content_filter", "content management policy", "content_policy", "responsibleai", "safety system")
+_FORM = ("response_format", "response format", "json_schema", "validation error", "unsupported parameter")
 _NO_MODEL = (
     "model_not_found",
     "does not exist",
@@ -254,12 +257,14 @@ def error_of(status: int, headers: Mapping[str, str], raw: bytes, *, unix_second
         return JudgeRefused(f"{code}: the endpoint's content filter refused this interaction")
     if status == 404 or (status in (400, 422) and any(mark in complaint for mark in _NO_MODEL)):
         return JudgeModelUnknown(f"{code}: this endpoint does not know the model, or base_url has a wrong path")
+    if status in (500, 501) and any(mark in complaint for mark in _FORM):  # some servers validate this way
+        return FormRefused(f"{code}: the endpoint rejects the form of the request")
     if status in (408, 409, 425, 429) or status >= 500:
         return JudgeOverloaded(f"{code}: overloaded or failing", _retry_after(headers, unix_seconds))
     if 300 <= status < 400:
         return JudgeUnreachable(f"{code}: the endpoint redirects; put the final address into base_url")
     if status >= 400:
-        return JudgeRefused(f"{code}: the endpoint rejects the request")
+        return FormRefused(f"{code}: the endpoint rejects the request")
     return BadReply(f"{code}: unexpected status")
 
 
