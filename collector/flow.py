@@ -1,4 +1,4 @@
-"""The way of one interaction from screening to its settlement. Wiring with counts, no scoring and no statistics."""
+"""The way of one interaction from screening to its settlement. Wiring and counts, no scoring, no statistics."""
 
 from __future__ import annotations
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from collector.pipeline.clock import Clock
 from collector.telemetry.events import Event, Events, Level
@@ -22,6 +23,46 @@ class Part:
     name: str
     start: Callable[[], Awaitable[None]] | None = None
     stop: Callable[[float], Awaitable[None]] | None = None
+
+
+class Background:
+    """A task that runs as long as the process. One that ends by itself is a bug: it is logged, and readiness says
+    so (`on_end` is given the name and the reason), since a pipeline with a dead part must not look healthy."""
+
+    def __init__(
+        self,
+        name: str,
+        run: Callable[[], Coroutine[Any, Any, None]],
+        *,
+        on_end: Callable[[str, str | None], None],
+        events: Events,
+    ) -> None:
+        self._name = name
+        self._run = run
+        self._on_end = on_end
+        self._events = events
+        self._task: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        self._task = asyncio.create_task(self._run(), name=self._name)
+        self._task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        if task.cancelled():
+            return
+        error = task.exception()
+        self._on_end(self._name, "its task ended; restart the process")
+        self._events.tell(
+            Event("background_ended", Level.ERROR, "a background task ended by itself", {"part": self._name}),
+            error,
+        )
+
+    async def stop(self) -> None:
+        if self._task is not None:
+            self._task.remove_done_callback(self._ended)
+            self._task.cancel()
+            await asyncio.wait({self._task})
+            self._task = None
 
 
 class Service:

@@ -25,14 +25,15 @@ WITHOUT_RETRIEVAL = frozenset({"response_relevancy", "noncommittal", "language_m
 @dataclass(frozen=True, slots=True)
 class Examined:
     """One trace after a worker had it: its screened interactions, and what was found in it (one of the values of
-    the metric `groundwatch_traces_examined_total`)."""
+    the metric `groundwatch_traces_examined_total`). `malformed` spans and log records could not be decoded."""
 
     screened: tuple[Screened, ...]
     seen: str
+    malformed: int = 0
 
 
-Examine = Callable[[ReleasedTrace], tuple[Sequence[Found], str]]
-"""Extraction: the interactions of a trace, and what was found where there are none."""
+Examine = Callable[[ReleasedTrace], tuple[Sequence[Found], str, int]]
+"""Extraction: the interactions of a trace, what was found where there are none, and how many items were malformed."""
 
 
 class Screen:
@@ -80,21 +81,21 @@ def handler(examine: Examine, screen: Screen) -> Callable[[list[ReleasedTrace]],
     def handle(traces: list[ReleasedTrace]) -> list[Examined]:
         found: list[Found] = []
         kept: list[float] = []
-        spans: list[tuple[int, str]] = []
+        seen_by_trace: list[tuple[int, str, int]] = []
         for trace in traces:
             try:
-                here, seen = examine(trace)
+                here, seen, malformed = examine(trace)
             except Exception:  # noqa: BLE001  # one odd trace must not take its batch along
                 _LOG.exception("a trace could not be examined")
-                here, seen = (), "error"
+                here, seen, malformed = (), "error", 0
             found.extend(here)
             kept.extend([trace.kept_probability] * len(here))
-            spans.append((len(here), seen))
+            seen_by_trace.append((len(here), seen, malformed))
         screened = screen.screen(found, kept)
         examined: list[Examined] = []
         start = 0
-        for count, seen in spans:
-            examined.append(Examined(tuple(screened[start : start + count]), seen))
+        for count, seen, malformed in seen_by_trace:
+            examined.append(Examined(tuple(screened[start : start + count]), seen, malformed))
             start += count
         return examined
 

@@ -97,6 +97,7 @@ class Screening:
             seen: telemetry.counter(metrics.TRACES_EXAMINED, found=seen)
             for seen in metrics.TRACES_EXAMINED.labels["found"] or ()
         }
+        self._malformed = telemetry.counter(metrics.ITEMS_MALFORMED_LATER)
         self._seconds = telemetry.histogram(metrics.SCREENING_SECONDS)
         telemetry.set(metrics.SCREENING_KEEP_PROBABILITY, 1.0)
 
@@ -233,6 +234,7 @@ class Screening:
             self._under_way -= 1
             self._outcomes["screened"].inc()
             self._examined[one.seen if one.seen in self._examined else "error"].inc()
+            self._malformed.inc(one.malformed)
             for screened in one.screened:
                 self._deliver(trace, screened)
             delivered += 1 + len(one.screened)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import base64
 import binascii
 import hmac
-from collections.abc import Callable
+import secrets
+from collections.abc import Callable, Mapping
+from pathlib import Path
 
 from starlette.datastructures import Headers
 from starlette.responses import JSONResponse, PlainTextResponse, Response
@@ -60,3 +62,22 @@ def _credential(header: str) -> str | None:
         except (binascii.Error, UnicodeDecodeError):
             return None
     return None
+
+
+def file_or_env_token(path: Path | None, name: str | None, environment: Mapping[str, str]) -> Token:
+    """The token of a file, read anew each time (it may be rotated), or of an environment variable.
+
+    An unreadable or empty file gives a token that nobody can present: closed, not open.
+    """
+
+    def read() -> str | None:
+        if path is not None:
+            try:
+                return path.read_text(encoding="utf-8").strip() or secrets.token_urlsafe(32)
+            except (OSError, UnicodeDecodeError):
+                return secrets.token_urlsafe(32)
+        if name is not None:
+            return environment.get(name, "").strip() or secrets.token_urlsafe(32)
+        return None
+
+    return read

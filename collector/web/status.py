@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class ScoreRow:
-    """One estimate. `mean`, `lower`, `upper` are None where there is too little to say; `direction` is higher|lower.
+    """One estimate. `mean`, `lower`, `upper` are None where there is too little to say; `direction`: higher, lower.
 
     `conditional` is true where upstream sampling is unknown: the number speaks of what was received only.
     """

@@ -81,12 +81,12 @@ def released(name: str, kept: float = 1.0) -> ReleasedTrace:
 def test_the_handler_keeps_traces_apart_and_survives_odd_ones(
     screen: Screen, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def examine(trace: ReleasedTrace) -> tuple[Sequence[Found], str]:
+    def examine(trace: ReleasedTrace) -> tuple[Sequence[Found], str, int]:
         if trace.trace_id == "odd":
             raise ValueError("not a span")
         if trace.trace_id == "none":
-            return (), "nothing"
-        return [Found(rag(f"{trace.trace_id}-{number}")) for number in range(2)], "interactions"
+            return (), "nothing", 0
+        return [Found(rag(f"{trace.trace_id}-{number}")) for number in range(2)], "interactions", 0
 
     handle = handler(examine, screen)
     examined = handle([released("a", 0.25), released("odd"), released("none"), released("b")])

@@ -1,0 +1,375 @@
+"""The composition root: the only file that names every concrete class. Wiring, no logic."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+from collections.abc import Callable, Mapping, Sequence
+
+from collector import __version__
+from collector.assembly.assembler import Assembler
+from collector.config import Config, LogFormat
+from collector.estimates.estimates import Estimates
+from collector.estimates.sums import Measure
+from collector.examine import Examination
+from collector.exporters.endpoint import OwnEndpointError, refuse_own
+from collector.exporters.exemplars import ScoreExemplars
+from collector.exporters.otlp_client import make_exporter
+from collector.exporters.otlp_events import EvaluationEvents
+from collector.exporters.prometheus import PrometheusExporter
+from collector.extract.extractor import hints, log_event_hints
+from collector.flow import Flow
+from collector.judging.ledger import Ledger
+from collector.judging.observer import JudgeTelemetry
+from collector.judging.stage import Judging
+from collector.otlp.request import Interner
+from collector.pipeline.clock import Clock, SystemClock
+from collector.pipeline.lock import StateDir
+from collector.pipeline.workers import WorkerPool
+from collector.receivers.auth import Authenticator, NoTokens, providers
+from collector.receivers.border import Border
+from collector.receivers.otlp_grpc import OtlpGrpc
+from collector.receivers.otlp_http import OtlpHttp, uvicorn_tls
+from collector.records.ring import Ring
+from collector.records.trace import ReleasedTrace
+from collector.sampling.sampler import Sampler
+from collector.screening.screen import Examined
+from collector.screening.stage import Screening
+from collector.service import Background, Part, Service
+from collector.telemetry import metrics
+from collector.telemetry.events import Events, JsonFormatter, TextFormatter
+from collector.telemetry.instruments import Telemetry
+from collector.telemetry.loop_lag import LoopLag
+from collector.telemetry.process import describe_process
+from collector.web.access import file_or_env_token
+from collector.web.app import build as build_web
+from collector.web.health import Health
+from collector.web.overview import Overview
+from collector.web.recent import Recent
+from collector.web.server import HttpServer
+from scorers.catalog import judged, runnable
+from scorers.errors import ScorerError
+from scorers.judge.client import Runtime
+from scorers.judge.service import Judge
+from scorers.local import build as build_local
+from scorers.scorer import Direction, Tier
+
+_TICK_SECONDS = 0.25
+_RETRY_AFTER_SECONDS = 5.0
+_DRAIN_RESERVE_SECONDS = 10.0
+"""Of the grace time, what is kept back from waiting for open traces so that what they hold can still be scored."""
+_FLUSH_RESERVE_SECONDS = 3.0
+"""Of the grace time, what is kept back from judging so that results can still be sent."""
+
+
+class StartError(Exception):
+    """The configuration is well-formed but can not be used here; the text says what to change."""
+
+
+def build(config: Config, environment: Mapping[str, str], *, announce: Callable[[str], object]) -> Service:
+    """Make every part and join them. `announce` is given the start's lines once all is ready.
+
+    Opens no port; raises StartError when the configuration can not work here.
+    """
+    clock = SystemClock()
+    telemetry = Telemetry()
+    events = Events(telemetry, clock, configure_logging(config))
+    health = Health()
+    ring = Ring(config.process.decision_ring, clock=clock)
+    state = StateDir(config.process.state_dir) if config.process.state_dir is not None else None
+
+    # --- what measures
+    ledger = Ledger(clock)
+    judge, notes = _judge(config, environment, clock, JudgeTelemetry(telemetry, ledger, endpoint_names(config)))
+    local = build_local(config.screening.scorers, Tier.FAST, table=config.screening.calibration)
+    infos = [scorer.info for scorer in local] + ([scorer.info for scorer in judge.scorers] if judge else [])
+    declared = [Measure(metric, info.kind, info.tier) for info in infos for metric in info.gives]
+    directions = {metric: info.direction for info in infos for metric in info.gives}
+
+    # --- from the end to the beginning, since each stage is handed its downstream
+    sampler = Sampler(config.sampling, seed=config.seed, clock=clock, telemetry=telemetry)
+    estimates = Estimates(
+        config.estimates, declared=declared, segment_names=sampler.segment_names, clock=clock, telemetry=telemetry
+    )
+    recent = Recent(clock, frozenset(m for m, d in directions.items() if d is Direction.LOWER_IS_BETTER))
+    evaluation_events = _evaluation_events(config, clock, telemetry)
+    exemplars = ScoreExemplars(telemetry, [metric.metric for metric in judge.metrics] if judge is not None else [])
+    sinks = [estimates.settle, exemplars.settle, recent.settle]
+    if evaluation_events is not None:
+        sinks.append(evaluation_events.settle)
+    flow = Flow(sampler=sampler, announce=estimates.announce, sinks=sinks, notes=ring, telemetry=telemetry)
+    judging: Judging | None = None
+    if judge is not None:
+        judging = Judging(
+            config.judging,
+            judge,
+            clock=clock,
+            telemetry=telemetry,
+            events=events,
+            ledger=ledger,
+            downstream=flow,
+        )
+        flow.judges = judging
+        sampler.connect(pressure=judging.pressure, spent=ledger.spent)
+    pool: WorkerPool[ReleasedTrace, Examined] = WorkerPool(
+        Examination(config.extract, config.screening),
+        workers=config.screening.workers,
+        deadline_seconds=config.screening.deadline_seconds,
+        on_loss=lambda loss: telemetry.inc(metrics.SCREENING_WORKER_LOSSES, loss=loss),
+    )
+    screening = Screening(
+        config.screening, pool=pool, clock=clock, telemetry=telemetry, downstream=flow.screened, notes=ring
+    )
+    assembler = Assembler(
+        config.assembly,
+        hints=hints(config.extract),
+        log_event_hints=log_event_hints(config.extract),
+        clock=clock,
+        telemetry=telemetry,
+        downstream=screening.accept,
+        notes=ring,
+    )
+    intern = Interner()
+    borders = {
+        transport: Border(
+            transport=transport,
+            intake=assembler,
+            telemetry=telemetry,
+            max_item_bytes=config.receivers.max_item_bytes,
+            intern=intern,
+        )
+        for transport in ("grpc", "http")
+    }
+    auth = _authenticator(config, environment, clock)
+    grpc = OtlpGrpc(options=config.receivers, border=borders["grpc"], auth=auth)
+    otlp_http = OtlpHttp(options=config.receivers, border=borders["http"], auth=auth)
+    loop_lag = LoopLag(telemetry, clock)
+
+    def refresh() -> None:
+        screening.refresh()
+        if judging is not None:
+            judging.tick()
+            stuck = "every judge call ignores its cancellation; restart the process" if judging.stuck else None
+            health.set("judging", stuck)
+
+    overview = Overview(
+        version=__version__,
+        estimates=estimates,
+        segment_names=sampler.segment_names,
+        registry=telemetry.registry,
+        recent=recent,
+        health=health,
+        judge=lambda: _judge_line(config, judge),
+        directions=directions,
+        notes=notes,
+        clock=clock,
+    )
+    exporter = PrometheusExporter(telemetry.registry, [estimates], before=refresh)
+
+    def explain(trace_id: str) -> list[dict[str, object]]:
+        told = ring.explain(trace_id)
+        open_now = assembler.explain(trace_id)
+        return told + ([ring.line("assembly", open_now)] if open_now and not told else [])
+
+    http = HttpServer(
+        build_web(
+            options=config.web,
+            health=health,
+            status=overview.status,
+            explain=explain,
+            render_metrics=exporter.render,
+            otlp=otlp_http,
+            token=file_or_env_token(config.web.token_file, config.web.token_env, environment),
+            loopback=config.loopback,
+        ),
+        host=config.receivers.http.host,
+        port=config.receivers.http.port,
+        tls=uvicorn_tls(config.receivers.tls),
+    )
+
+    # --- life
+    async def start_process() -> None:
+        unclean = state.open() if state is not None else False
+        describe_process(telemetry, version=__version__, unclean_shutdown=unclean)
+
+    async def stop_process(_: float) -> None:
+        if state is not None:
+            state.close()
+
+    async def start_screening() -> None:
+        await pool.start()
+        await screening.start()
+
+    async def stop_screening(seconds: float) -> None:
+        await screening.stop(seconds)
+        await pool.stop(0)
+
+    async def stop_receivers(seconds: float) -> None:
+        for border in borders.values():
+            border.close(_RETRY_AFTER_SECONDS)
+        await grpc.stop(min(1.0, seconds))
+
+    async def drain_assembly(seconds: float) -> None:
+        """Memory mode: give open traces their quiet period within the grace time, then release the rest."""
+        assembler.begin_drain()
+        deadline = clock.monotonic() + seconds - _DRAIN_RESERVE_SECONDS
+        while assembler.waiting_traces and clock.monotonic() < deadline:  # noqa: ASYNC110  # ticks close traces by time
+            await asyncio.sleep(_TICK_SECONDS)
+        assembler.drain()
+
+    async def stop_judging(seconds: float) -> None:
+        if judging is not None and judge is not None:
+            await judging.drain(max(0.0, seconds - _FLUSH_RESERVE_SECONDS))
+            await judge.close()
+
+    async def stop_background(_: float) -> None:
+        for task in (ticking, lagging, slots):
+            if task is not None:
+                await task.stop()
+
+    async def tick() -> None:
+        while True:
+            await asyncio.sleep(_TICK_SECONDS)
+            assembler.tick()
+
+    async def start_events() -> None:
+        if evaluation_events is not None:
+            evaluation_events.start()
+
+    async def stop_events(seconds: float) -> None:
+        if evaluation_events is not None:
+            await evaluation_events.stop(seconds)
+
+    ticking = Background("assembly", tick, on_end=health.set, events=events)
+    lagging = Background("loop lag", loop_lag.run, on_end=health.set, events=events)
+    slots = Background("judging", judging.run, on_end=health.set, events=events) if judging is not None else None
+    parts = {
+        "process": Part("process", start_process, stop_process),
+        "events": Part("evaluation events", start_events, stop_events),
+        "judging": Part("judging", slots.start if slots is not None else None, stop_judging),
+        "screening": Part("screening", start_screening, stop_screening),
+        "assembly": Part("assembly", ticking.start, drain_assembly),
+        "grpc": Part("OTLP/gRPC", grpc.start if config.receivers.grpc.enabled else None, stop_receivers),
+        "http": Part("HTTP", http.start, http.stop),
+        "background": Part("background", lagging.start, stop_background),
+    }
+    # Downstream starts first and upstream stops first; the HTTP port, which also serves /metrics, closes last.
+    start = ("process", "events", "judging", "screening", "assembly", "background", "http", "grpc")
+    stop = ("grpc", "assembly", "screening", "judging", "events", "background", "http", "process")
+
+    def on_ready() -> None:
+        for line in start_lines(
+            config, http_port=http.port, grpc_port=grpc.port, notes=notes, environment=environment
+        ):
+            announce(line + "\n")
+
+    return Service(
+        start_order=[parts[name] for name in start],
+        stop_order=[parts[name] for name in stop],
+        grace_seconds=config.process.grace_seconds,
+        clock=clock,
+        events=events,
+        on_state=lambda reason: health.set("service", reason),
+        on_ready=on_ready,
+    )
+
+
+def _judge(
+    config: Config, environment: Mapping[str, str], clock: Clock, observer: JudgeTelemetry
+) -> tuple[Judge | None, list[str]]:
+    """The judge, where one is configured, and sentences on what is not run and why."""
+    options = config.judge
+    if options is None:
+        return None, ["No judge is configured: all scores are local, which are coarse."]
+    try:
+        scorers, left_out = runnable(judged(options.scorers), embeddings=options.embeddings is not None)
+        judge = Judge(
+            options,
+            scorers,
+            environ=environment,
+            runtime=Runtime(observer, monotonic=clock.monotonic, unix_seconds=lambda: clock.unix_nano() / 1e9),
+        )
+    except (ScorerError, OSError, ValueError) as error:
+        raise StartError(f"judge: {error}") from error
+    return judge, [
+        f"{name} is not judged: it needs an embeddings endpoint (judge.embeddings)." for name in left_out
+    ]
+
+
+def endpoint_names(config: Config) -> list[str]:
+    """The judge's endpoints as they are named in metrics."""
+    if config.judge is None:
+        return []
+    return [
+        config.judge.name,
+        *([f"{config.judge.name}_embeddings"] if config.judge.embeddings is not None else []),
+    ]
+
+
+def _evaluation_events(config: Config, clock: Clock, telemetry: Telemetry) -> EvaluationEvents | None:
+    options = config.export.otlp
+    if options is None:
+        return None
+    http, grpc = config.receivers.http, config.receivers.grpc
+    try:
+        refuse_own(options.endpoint, [(http.host, http.port), (grpc.host, grpc.port)])
+        exporter = make_exporter(options)
+    except (OwnEndpointError, OSError, ValueError) as error:
+        raise StartError(f"export.otlp: {error}") from error
+    return EvaluationEvents(
+        options,
+        exporter,
+        version=__version__,
+        content=config.export.content,
+        clock=clock,
+        telemetry=telemetry,
+    )
+
+
+def _authenticator(config: Config, environment: Mapping[str, str], clock: Clock) -> Authenticator | None:
+    if not config.receivers.tokens:
+        return None
+    try:
+        return Authenticator(providers(config.receivers.tokens, environ=environment, clock=clock))
+    except NoTokens as error:
+        raise StartError(f"receivers.tokens: {error}") from error
+
+
+def _judge_line(config: Config, judge: Judge | None) -> str:
+    if judge is None or config.judge is None:
+        return "none; local scores only"
+    cause = judge.down_because()
+    return f"{config.judge.model}, down: {cause}" if cause else config.judge.model
+
+
+def configure_logging(config: Config) -> logging.Logger:
+    """Log to standard error, in the configured format; returns the logger of our events."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonFormatter() if config.process.log_format is LogFormat.JSON else TextFormatter())
+    root = logging.getLogger()
+    root.handlers = [handler]
+    root.setLevel(logging.WARNING)
+    logger = logging.getLogger("groundwatch")
+    logger.setLevel(config.process.log_level.upper())
+    return logger
+
+
+def start_lines(
+    config: Config, *, http_port: int, grpc_port: int, notes: Sequence[str], environment: Mapping[str, str]
+) -> list[str]:
+    """What a person is told when all is ready: the addresses, what is not run, and how to have more."""
+    scheme = "https" if config.receivers.tls is not None else "http"
+    http = f"{scheme}://{config.receivers.http.host}:{http_port}"
+    lines = [f"groundwatch {__version__} is ready", f"  OTLP/HTTP    {http}/v1/traces  /v1/logs"]
+    if config.receivers.grpc.enabled:
+        lines.append(f"  OTLP/gRPC    {scheme}://{config.receivers.grpc.host}:{grpc_port}")
+    lines += [f"  status page  {http}/", f"  metrics      {http}/metrics"]
+    lines += [f"  {note}" for note in notes]
+    if config.judge is None and environment.get("OPENAI_API_KEY"):
+        lines.append(
+            "  OPENAI_API_KEY is set but nothing is sent unasked; to judge a sample with it: "
+            "GROUNDWATCH_JUDGE_BASE_URL=https://api.openai.com/v1 GROUNDWATCH_JUDGE_MODEL=gpt-4o-mini "
+            "GROUNDWATCH_JUDGE_API_KEY__ENV=OPENAI_API_KEY groundwatch run"
+        )
+    return lines

@@ -1,0 +1,168 @@
+"""`groundwatch check`: is the configuration good, are its endpoints there, how many series will there be?"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import secrets
+import socket
+import sys
+import time
+from urllib.parse import urlsplit
+
+import httpx
+
+from collector.commands.common import add_config_argument, read_config
+from collector.config import Config
+from collector.configfile import ConfigError
+from collector.estimates.sums import Measure, series_needed
+from scorers.catalog import judged, runnable
+from scorers.errors import ScorerError
+from scorers.judge.check import check as ask_judge
+from scorers.judge.service import Judge
+from scorers.local import build
+from scorers.scorer import Tier
+
+_TIMEOUT_SECONDS = 5.0
+_JUDGE_SECONDS = 120.0
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_config_argument(parser)
+    parser.add_argument("--offline", action="store_true", help="validate only; reach nothing")
+    parser.add_argument(
+        "--judge", action="store_true", help="ask the judge one question for real (costs a call or two)"
+    )
+    parser.add_argument("--health", metavar="URL", help="only ask a running groundwatch whether it is ready")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Exit codes: 0 all good, 1 something can not be reached or does not work, 2 the configuration is bad."""
+    if args.health:
+        return _health(args.health)
+    try:
+        config = read_config(args)
+        measures = _measures(config)
+    except (ConfigError, ScorerError, OSError) as error:
+        sys.stderr.write(f"{error}\n")
+        return 2
+    report = _Report()
+    report.good("the configuration is valid")
+    _series(config, measures, report)
+    if not args.offline:
+        _endpoints(config, report)
+        if args.judge:
+            asyncio.run(_judge(config, report))
+    return report.exit_code
+
+
+class _Report:
+    """Lines for a person, good ones and bad ones."""
+
+    def __init__(self) -> None:
+        self.exit_code = 0
+
+    def good(self, line: str) -> None:
+        sys.stdout.write(f"ok    {line}\n")
+
+    def bad(self, line: str) -> None:
+        self.exit_code = 1
+        sys.stdout.write(f"FAIL  {line}\n")
+
+
+def _measures(config: Config) -> list[Measure]:
+    infos = [one.info for one in build(config.screening.scorers, Tier.FAST, table=config.screening.calibration)]
+    if config.judge is not None:
+        scorers, _ = runnable(judged(config.judge.scorers), embeddings=config.judge.embeddings is not None)
+        infos += [one.info for one in scorers]
+    return [Measure(metric, info.kind, info.tier) for info in infos for metric in info.gives]
+
+
+def _series(config: Config, measures: list[Measure], report: _Report) -> None:
+    """Series at start, and at the most that the segments allow, against the budget."""
+    most = 1
+    for segment in config.sampling.segments:
+        most *= segment.max_values + 1
+    at_start, at_most = series_needed(measures, 1), series_needed(measures, most)
+    budget = config.estimates.series_budget
+    line = f"{at_start} series of sums at start, at most {at_most} with all segment values; the budget is {budget}"
+    if at_start > budget:
+        report.bad(f"{line}: raise estimates.series_budget, or run fewer scorers")
+    elif at_most > budget:
+        report.good(f"{line}; segment values beyond it are counted as 'other'")
+    else:
+        report.good(line)
+
+
+def _endpoints(config: Config, report: _Report) -> None:
+    listeners = [("receivers.http", config.receivers.http.host, config.receivers.http.port)]
+    if config.receivers.grpc.enabled:
+        listeners.append(("receivers.grpc", config.receivers.grpc.host, config.receivers.grpc.port))
+    for name, host, port in listeners:
+        _listener(name, host, port, report)
+    if config.export.otlp is not None:
+        _connect("export.otlp", config.export.otlp.endpoint, report)
+    if config.judge is not None:
+        _connect("judge", config.judge.base_url, report)
+        if config.judge.embeddings is not None and config.judge.embeddings.base_url:
+            _connect("judge.embeddings", config.judge.embeddings.base_url, report)
+
+
+def _listener(name: str, host: str, port: int, report: _Report) -> None:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError as error:
+            report.bad(
+                f"{name}: {host}:{port} can not be listened on ({error.strerror}): is groundwatch running already?"
+            )
+        else:
+            report.good(f"{name}: {host}:{port} is free")
+
+
+def _connect(name: str, url: str, report: _Report) -> None:
+    parts = urlsplit(url)
+    port = parts.port or (443 if parts.scheme == "https" else 80)
+    try:
+        socket.create_connection((parts.hostname or "", port), timeout=_TIMEOUT_SECONDS).close()
+    except OSError as error:
+        report.bad(f"{name}: {parts.hostname}:{port} can not be reached ({error})")
+    else:
+        report.good(f"{name}: {parts.hostname}:{port} takes connections")
+
+
+async def _judge(config: Config, report: _Report) -> None:
+    if config.judge is None:
+        report.bad("--judge: no judge is configured: add a `judge:` section")
+        return
+    scorers, left_out = runnable(judged(config.judge.scorers), embeddings=config.judge.embeddings is not None)
+    for name in left_out:
+        report.good(f"judge: {name} is not run: it needs judge.embeddings")
+    async with Judge(config.judge, scorers, environ=os.environ) as judge:
+        found = await ask_judge(
+            judge.chat,
+            judge.embeddings,
+            secret=secrets.token_bytes(32),
+            deadline=time.monotonic() + _JUDGE_SECONDS,
+        )
+    for problem in found.problems:
+        report.bad(f"judge: {problem}")
+    if found.ok:
+        report.good(f"judge: {config.judge.model!r} answers in the form asked for ({found.rung})")
+        if found.similar is not None and found.unrelated is not None:
+            report.good(
+                f"judge.embeddings: a paraphrase {found.similar:.2f}, an unrelated sentence {found.unrelated:.2f}"
+            )
+
+
+def _health(url: str) -> int:
+    try:
+        reply = httpx.get(f"{url.rstrip('/')}/readyz", timeout=_TIMEOUT_SECONDS)
+    except httpx.HTTPError as error:
+        sys.stderr.write(f"{url}: no answer ({error})\n")
+        return 1
+    sys.stdout.write(reply.text)
+    return 0 if reply.status_code == 200 else 1

@@ -1,0 +1,40 @@
+"""`groundwatch run`: the sidecar."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import sys
+
+from collector.commands.common import add_config_argument, read_config
+from collector.configfile import ConfigError
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_config_argument(parser)
+    parser.add_argument("--quiet", action="store_true", help="do not print the addresses at start")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Exit codes: 0 stopped in order, 1 could not start or was forced to stop, 2 bad configuration."""
+    try:
+        config = read_config(args)
+    except ConfigError as error:
+        sys.stderr.write(f"{error}\n")
+        return 2
+    # The stages' packages are imported only when the configuration is known to be good.
+    from collector.app import StartError, build
+
+    async def serve() -> int:
+        announce = (lambda _: None) if args.quiet else sys.stderr.write
+        return await build(config, os.environ, announce=announce).run()
+
+    try:
+        return asyncio.run(serve())
+    except StartError as error:
+        sys.stderr.write(f"{error}\n")
+        return 2
+    except OSError as error:
+        sys.stderr.write(f"{error}\n")
+        return 1

@@ -1,0 +1,226 @@
+"""`groundwatch score FILE.jsonl`: score records from a file, locally or with a judge."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import sys
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import IO, Any, TypeVar
+
+from collector.commands.common import add_config_argument, read_config
+from collector.commands.progress import Progress
+from collector.commands.results import as_json
+from collector.config import Config
+from collector.configfile import ConfigError
+from collector.extract.record import BadRecordError, read_record
+from collector.pipeline.workers import BatchFailedError, WorkerPool
+from scorers.catalog import DEFAULT_JUDGED, judged, runnable
+from scorers.errors import ScorerError
+from scorers.interaction import Interaction
+from scorers.judge.service import Judge
+from scorers.local import DEFAULT, build
+from scorers.outcome import Failed, Result
+from scorers.run import run_local
+from scorers.scorer import Tier
+
+_T = TypeVar("_T")
+_BATCH = {Tier.FAST: 32, Tier.FULL: 8}
+_BATCH_DEADLINE_SECONDS = 900.0
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Score records {id, question, contexts, response, reference?}, one JSON object a line. Prints one JSON object "
+        "a record on standard output: {id, results: [{scorer, kind, tier, outcome, score, raw, reason, evidence}]}. "
+        "Lines come as they are ready, not always in the order of the file."
+    )
+    parser.add_argument("file", metavar="FILE", help="JSON Lines; - for standard input")
+    parser.add_argument(
+        "-o", "--output", type=Path, metavar="OUT", help="append to this file, leaving out ids it has"
+    )
+    parser.add_argument("--resume", type=Path, metavar="EARLIER", help="leave out the ids of an earlier output")
+    parser.add_argument(
+        "--scorers", metavar="A,B", help="which scorers (default: all local, or the judge's defaults)"
+    )
+    parser.add_argument("--local", action="store_true", help="score locally (the default)")
+    parser.add_argument("--judge", action="store_true", help="score with the judge of the configuration")
+    parser.add_argument("--tier", choices=[str(t) for t in Tier], default="fast", help="tier of the local scorers")
+    parser.add_argument(
+        "--workers", type=int, default=0, metavar="N", help="processes for local scoring (default: 0, in this one)"
+    )
+    parser.add_argument("--concurrency", type=int, default=16, metavar="N", help="records judged at a time")
+    parser.add_argument("--no-progress", action="store_true", help="no progress on standard error")
+    add_config_argument(parser)
+
+
+@dataclass(frozen=True, slots=True)
+class LocalJob:
+    """Makes a worker's handler for local scoring; picklable."""
+
+    names: tuple[str, ...]
+    tier: Tier
+    table: Path | None
+
+    def __call__(self) -> Callable[[list[Interaction]], list[list[Result]]]:
+        scorers = build(self.names, self.tier, table=self.table)
+        return lambda batch: run_local(scorers, batch)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Exit codes: 0 every record got its results, 1 some record could not be read or scored, 2 nothing was tried."""
+    try:
+        config = read_config(args)
+        names = tuple(name.strip() for name in args.scorers.split(",") if name.strip()) if args.scorers else ()
+        if args.judge and config.judge is None:
+            raise ConfigError(
+                [
+                    "--judge: no judge is configured: add a `judge:` section or set GROUNDWATCH_JUDGE_BASE_URL and GROUNDWATCH_JUDGE_MODEL"
+                ]
+            )
+        with ExitStack() as stack:
+            source = sys.stdin if args.file == "-" else stack.enter_context(Path(args.file).open(encoding="utf-8"))
+            done = _done(args.resume) | _done(args.output)
+            output = stack.enter_context(args.output.open("a", encoding="utf-8")) if args.output else sys.stdout
+            total = (
+                None
+                if args.file == "-"
+                else sum(1 for line in Path(args.file).open(encoding="utf-8") if line.strip())
+            )
+            progress = Progress(sys.stderr, total=total, shown=not args.no_progress)
+            job = _Job(config=config, output=output, done=done, progress=progress)
+            asyncio.run(_score(job, args, names, source))
+    except (ConfigError, ScorerError, OSError, UnicodeDecodeError) as error:
+        sys.stderr.write(f"groundwatch score: {error}\n")
+        return 2
+    return 1 if job.bad else 0
+
+
+async def _score(job: _Job, args: argparse.Namespace, names: tuple[str, ...], source: Iterable[str]) -> None:
+    records = job.records(source)
+    if args.judge:
+        await _judged(job, records, names or None, concurrency=args.concurrency, local=args.local)
+    else:
+        tier = Tier(args.tier)
+        work = LocalJob(names or DEFAULT, tier, job.config.screening.calibration)
+        await _local(job, records, work, workers=args.workers)
+    job.progress.close()
+
+
+class _Job:
+    """What one call of the command keeps: where results go, what is done already, what went wrong."""
+
+    def __init__(self, *, config: Config, output: IO[str], done: set[str], progress: Progress) -> None:
+        self.config = config
+        self.progress = progress
+        self.bad = 0
+        self._output = output
+        self._done = done
+
+    def records(self, lines: Iterable[str]) -> Iterator[Interaction]:
+        """The records that are still to be scored; an unreadable one gets a line of its own and is passed over."""
+        for number, line in enumerate(lines, start=1):
+            if not line.strip():
+                continue
+            try:
+                interaction = read_record(json.loads(line), self.config.extract.record)
+            except (BadRecordError, ValueError, RecursionError) as error:
+                self.bad += 1
+                self._write({"id": None, "line": number, "error": f"line {number}: {error}"})
+                self.progress.step(failed=True)
+                continue
+            if interaction.id in self._done:
+                self.progress.step(skipped=True)
+                continue
+            yield interaction
+
+    def write(self, interaction_id: str, results: Sequence[Result]) -> None:
+        failed = any(isinstance(result.outcome, Failed) for result in results)
+        self.bad += failed
+        self._write({"id": interaction_id, "results": [as_json(result) for result in results]})
+        self.progress.step(failed=failed)
+
+    def lost(self, batch: Sequence[Interaction], error: BatchFailedError) -> None:
+        for interaction in batch:
+            self.bad += 1
+            self._write({"id": interaction.id, "results": [], "error": f"not scored: {error}"})
+            self.progress.step(failed=True)
+
+    def _write(self, line: dict[str, object]) -> None:
+        self._output.write(json.dumps(line, ensure_ascii=False, default=str) + "\n")
+        self._output.flush()
+
+
+async def _local(job: _Job, records: Iterator[Interaction], work: LocalJob, *, workers: int) -> None:
+    pool: WorkerPool[Interaction, list[Result]] = WorkerPool(
+        work, workers=workers, deadline_seconds=_BATCH_DEADLINE_SECONDS, niceness=0
+    )
+    await pool.start()
+    try:
+
+        async def one(batch: list[Interaction]) -> None:
+            try:
+                for interaction, results in zip(batch, await pool.run(batch), strict=True):
+                    job.write(interaction.id, results)
+            except BatchFailedError as error:
+                job.lost(batch, error)
+
+        size = _BATCH[work.tier]
+        batches = iter(lambda: list(islice(records, size)), [])
+        await _bounded(batches, one, limit=max(1, workers) * 2 if workers else 1)
+    finally:
+        await pool.stop(0)
+
+
+async def _judged(
+    job: _Job, records: Iterator[Interaction], names: Sequence[str] | None, *, concurrency: int, local: bool
+) -> None:
+    options = job.config.judge
+    assert options is not None
+    chosen = judged(names if names is not None else options.scorers or DEFAULT_JUDGED)
+    scorers, left_out = runnable(chosen, embeddings=options.embeddings is not None)
+    for name in left_out:
+        sys.stderr.write(f"{name} is not judged: it needs an embeddings endpoint (judge.embeddings)\n")
+    fast = build(DEFAULT, Tier.FAST, table=job.config.screening.calibration) if local else []
+    async with Judge(options, scorers, environ=os.environ) as judge:
+
+        async def one(interaction: Interaction) -> None:
+            results = run_local(fast, [interaction])[0] if fast else []
+            job.write(interaction.id, [*results, *await judge.score(interaction)])
+
+        await _bounded(records, one, limit=concurrency)
+
+
+async def _bounded(items: Iterator[_T], act: Callable[[_T], Coroutine[Any, Any, None]], *, limit: int) -> None:
+    """Run `act` on every item, at most `limit` at a time; items are taken only when one has room."""
+    running: set[asyncio.Task[None]] = set()
+    for item in items:
+        running.add(asyncio.create_task(act(item)))
+        if len(running) >= limit:
+            finished, running = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
+            for task in finished:
+                task.result()
+    for task in running:
+        await task
+
+
+def _done(path: Path | None) -> set[str]:
+    """The ids that an earlier output holds results of; a cut-off last line is no result."""
+    if path is None or not path.exists():
+        return set()
+    done: set[str] = set()
+    with path.open(encoding="utf-8") as lines:
+        for line in lines:
+            try:
+                value = json.loads(line)
+            except ValueError:
+                continue
+            if isinstance(value, dict) and value.get("results"):
+                done.add(str(value.get("id")))
+    return done

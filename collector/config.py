@@ -1,0 +1,128 @@
+"""The root of the configuration: the stages' own models, composed."""
+
+from __future__ import annotations
+
+import ipaddress
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+from collector.assembly.options import Options as Assembly
+from collector.estimates.options import Options as Estimates
+from collector.exporters.options import Options as Export
+from collector.extract.options import Options as Extract
+from collector.judging.options import Options as Judging
+from collector.receivers.options import Options as Receivers
+from collector.sampling.options import Options as Sampling
+from collector.screening.options import Options as Screening
+from collector.web.options import Options as Web
+from scorers.catalog import DEFAULT_JUDGED, options_of
+from scorers.config import ScorerOptions
+from scorers.judge.options import JudgeOptions
+
+
+class LogFormat(StrEnum):
+    TEXT = "text"
+    JSON = "json"
+
+
+class LogLevel(StrEnum):
+    DEBUG = "debug"
+    INFO = "info"
+    WARNING = "warning"
+    ERROR = "error"
+
+
+class Process(BaseModel):
+    """The process itself."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    log_level: LogLevel = Field(
+        LogLevel.INFO, description="Least level that is logged: debug, info, warning, error."
+    )
+    log_format: LogFormat = Field(LogFormat.TEXT, description="text for people, json for machines.")
+    grace_seconds: float = Field(
+        25,
+        ge=0,
+        description="Time to drain after SIGTERM; keep it under the orchestrator's own (Kubernetes: 30 s).",
+    )
+    state_dir: Path | None = Field(
+        None,
+        description="Directory for what outlives the process: the mark by which the next start tells an unclean end. "
+        "Locked against a second process.",
+    )
+    decision_ring: int = Field(10_000, ge=0, description="Decisions remembered for `groundwatch why`.")
+
+
+class Judge(JudgeOptions):
+    """The judge, and what it is asked."""
+
+    scorers: tuple[ScorerOptions, ...] = Field(
+        tuple(options_of(name) for name in DEFAULT_JUDGED),
+        min_length=1,
+        description="What is judged: names, or mappings with `type` and that scorer's settings.",
+    )
+
+    @field_validator("scorers", mode="before")
+    @classmethod
+    def _names(cls, value: Any) -> Any:
+        """A name alone stands for that scorer with its defaults."""
+        if not isinstance(value, list | tuple):
+            return value
+        return tuple(options_of(one) if isinstance(one, str) else one for one in value)
+
+
+class Config(BaseModel):
+    """Everything that can be set. Every setting has a default; no file is needed."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    bind: str = Field(
+        "127.0.0.1",
+        description="Address of all listeners, where a receiver does not name its own. Beyond loopback the page and "
+        "the API ask for a token (web.token_file); OTLP, /metrics and health do not.",
+    )
+    seed: str = Field(
+        "groundwatch",
+        min_length=1,
+        description="Key of all sampling hashes. Replicas of one application share it, so that they agree.",
+    )
+    receivers: Receivers = Field(default_factory=Receivers, description="OTLP in.")
+    assembly: Assembly = Field(default_factory=Assembly, description="Spans to traces.")
+    extract: Extract = Field(default_factory=Extract, description="Traces to interactions.")
+    screening: Screening = Field(default_factory=Screening, description="Local scores on every interaction.")
+    sampling: Sampling = Field(default_factory=Sampling, description="Which interactions are judged.")
+    judge: Judge | None = Field(None, description="The LLM judge; nothing is judged without this section.")
+    judging: Judging = Field(default_factory=Judging, description="The queue in front of the judge.")
+    estimates: Estimates = Field(default_factory=Estimates, description="Weighted sums and intervals.")
+    export: Export = Field(default_factory=Export, description="Evaluation events out; /metrics is always on.")
+    web: Web = Field(default_factory=Web, description="Status page and API.")
+    process: Process = Field(default_factory=Process, description="Logging, grace time, state.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _bind_receivers(cls, values: Any) -> Any:
+        """`bind` is the host of each receiver that does not name one."""
+        if not isinstance(values, dict) or "bind" not in values:
+            return values
+        receivers = values.get("receivers") or {}
+        if not isinstance(receivers, dict):
+            return values
+        hosts = {
+            name: {"host": str(values["bind"]), **(receivers.get(name) or {})}
+            for name in ("grpc", "http")
+            if isinstance(receivers.get(name) or {}, dict)
+        }
+        return {**values, "receivers": {**receivers, **hosts}}
+
+    @property
+    def loopback(self) -> bool:
+        """True when page and API can be reached from this machine only."""
+        host = self.receivers.http.host
+        try:
+            return ipaddress.ip_address(host).is_loopback
+        except ValueError:
+            return host == "localhost"
