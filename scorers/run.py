@@ -68,6 +68,7 @@ async def judge_interaction(
     results: list[Result] = []
     running: list[JudgedScorer] = []
     broken: dict[str, Failed] = {}
+    claimed: dict[str, Question] = {}
     for scorer in scorers:
         reason = unmet(scorer.info.needs, interaction)
         if reason is None:
@@ -84,7 +85,12 @@ async def judge_interaction(
             asked = _guarded(scorer.info, partial(scorer.questions, interaction, answers))
             if isinstance(asked, Failed):
                 broken[name] = asked
-            else:
+                continue
+            for question in asked:
+                if claimed.setdefault(question.key, question) != question:
+                    _LOG.error("scorer %s asks another question under the key %r", name, question.key)
+                    broken[name] = Failed(FailedReason.SCORER_ERROR, f"the key {question.key!r} is taken")
+            if name not in broken:
                 wanted += [(name, question) for question in asked]
         return wanted
 

@@ -29,7 +29,7 @@ WINDOWED = "windowed"
 """The flag of an answer that was put together from windows of the contexts."""
 
 Collect = Callable[[Mapping[str, Answer]], Iterable[tuple[str, Question]]]
-"""Gives (owner, question) for everything that is still wanted, given the answers so far."""
+"""Gives (owner, question) for all that is still wanted, given the answers so far; equal keys are equal questions."""
 
 
 @dataclass(slots=True)
@@ -81,11 +81,8 @@ def _unite(
 ) -> dict[str, tuple[str, Question]]:
     united: dict[str, tuple[str, Question]] = {}
     for owner, question in wanted:
-        if question.key in answers:
-            continue
-        known = united.setdefault(question.key, (owner, question))
-        if known[1] != question:
-            raise ValueError(f"{known[0]} and {owner} ask different questions under the key {question.key!r}")
+        if question.key not in answers:
+            united.setdefault(question.key, (owner, question))
     return united
 
 
@@ -267,7 +264,7 @@ class _Session:
     ) -> list[Call]:
         """The same listing with more room, or, where there is no more, over the two halves of its text."""
         if truncated and tries.roomy and question.windowed is not None:
-            half = estimate_tokens(material.texts.get(question.windowed, "")) // 2 + 40
+            half = estimate_tokens(material.texts.get(question.windowed, "")) * 6 // 10 + 8
             return [Call((question,), window) for window in material.windows(question.windowed, half)]
         return [Call((question,), material)]
 
