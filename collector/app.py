@@ -82,7 +82,10 @@ def build(config: Config, environment: Mapping[str, str], *, announce: Callable[
     # --- what measures
     ledger = Ledger(clock)
     judge, notes = _judge(config, environment, clock, JudgeTelemetry(telemetry, ledger, endpoint_names(config)))
-    local = build_local(config.screening.scorers, Tier.FAST, table=config.screening.calibration)
+    try:
+        local = build_local(config.screening.scorers, Tier.FAST, table=config.screening.calibration)
+    except (ScorerError, OSError) as error:
+        raise StartError(f"screening: {error}") from error
     infos = [scorer.info for scorer in local] + ([scorer.info for scorer in judge.scorers] if judge else [])
     declared = [Measure(metric, info.kind, info.tier) for info in infos for metric in info.gives]
     directions = {metric: info.direction for info in infos for metric in info.gives}
@@ -116,7 +119,7 @@ def build(config: Config, environment: Mapping[str, str], *, announce: Callable[
         Examination(config.extract, config.screening),
         workers=config.screening.workers,
         deadline_seconds=config.screening.deadline_seconds,
-        on_loss=lambda loss: telemetry.inc(metrics.SCREENING_WORKER_LOSSES, loss=loss),
+        on_loss=lambda loss: telemetry.inc(metrics.SCREENING_WORKER_LOSSES, reason=loss),
     )
     screening = Screening(
         config.screening, pool=pool, clock=clock, telemetry=telemetry, downstream=flow.screened, notes=ring
