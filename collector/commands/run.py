@@ -25,6 +25,8 @@ def run(args: argparse.Namespace) -> int:
         return 2
     # The stages' packages are imported only when the configuration is known to be good.
     from collector.app import StartError, build
+    from collector.pipeline.lock import StateDirError
+    from collector.pipeline.workers import WorkerStartError
 
     async def serve() -> int:
         announce = (lambda _: None) if args.quiet else sys.stderr.write
@@ -32,9 +34,9 @@ def run(args: argparse.Namespace) -> int:
 
     try:
         return asyncio.run(serve())
-    except StartError as error:
+    except (StartError, StateDirError) as error:
         sys.stderr.write(f"{error}\n")
         return 2
-    except OSError as error:
+    except (OSError, WorkerStartError) as error:
         sys.stderr.write(f"{error}\n")
         return 1
