@@ -104,6 +104,6 @@ def compression(message: bytes) -> str | None:
     """
     if message[:2] == b"\x1f\x8b":
         return "gzip"
-    if message[:1] == b"\x78" and _is_zlib(message):
+    if message[:1] == b"\x78" and len(message) > 1 and _is_zlib(message):
         return "deflate"
     return None
