@@ -13,8 +13,8 @@ import re
 from collections.abc import Collection
 from dataclasses import dataclass
 
-MAX_CHARS = 2_000_000
-"""Longer replies are read up to here."""
+MAX_CHARS = 400_000
+"""Longer replies are read up to here, so that no reply holds the event loop for long."""
 _MAX_DEPTH = 40
 _MAX_CANDIDATES = 64
 """Values looked at in one reply; prose with more brackets than this is no answer."""
@@ -23,6 +23,7 @@ _SPACE = re.compile(r"\s*")
 _CLOSES = re.compile(r"\s*(?:[,:}\]]|\Z)|[ \t\r]*\n\s*[\"']")
 _OPEN = re.compile(r"[\[{]")
 _HEX = re.compile(r"[0-9a-fA-F]{4}")
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _STOPS = {'"': re.compile(r'["\\]'), "'": re.compile(r"['\\]")}
 _NUMBER = re.compile(r"[+-]?\d{1,300}(?:\.\d{1,300})?(?:[eE][+-]?\d{1,3})?\Z")
 _CONSTANTS = {
@@ -111,6 +112,13 @@ def _rank(value: object, expected: Collection[str]) -> tuple[int, int]:
     return (0, 1 if value else 0)
 
 
+def _pair(text: str) -> str:
+    """Escaped surrogates that stand as pairs become the characters that they mean."""
+    if not _SURROGATE.search(text):
+        return text
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
 class _Parser:
     """One pass, never back. `position` stands behind what was read; `cut` tells whether the end was missing."""
 
@@ -189,7 +197,7 @@ class _Parser:
             if stop.group() == quote:
                 if _CLOSES.match(text, stop.end()):
                     self.position = stop.end()
-                    return "".join(parts)
+                    return _pair("".join(parts))
                 parts.append(quote)
                 start = stop.end()
                 continue
