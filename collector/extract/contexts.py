@@ -469,7 +469,9 @@ def _without_retriever(
         return result
     block = _from_prompt(prompt, call, None, pattern, options)
     if block is None:
-        block = _tool_text(group, prompt)
+        block = _tool_text(group, prompt, call)
+    if block is None and any(m.role == "tool" and m.hidden for m in prompt):
+        result.retrieved = True  # a tool answered, but telemetry does not say what
     if block is not None:
         result.retrieved = True
         result.used, result.rule, result.unsplit = block.found, f"prompt_{block.rule}", not block.sure
@@ -532,7 +534,7 @@ def _by_pattern(prompt: Sequence[Message], pattern: str) -> tuple[Document, ...]
     return tuple(found)
 
 
-def _tool_text(group: Sequence[Node], prompt: Sequence[Message]) -> Pieces | None:
+def _tool_text(group: Sequence[Node], prompt: Sequence[Message], call: Call | None) -> Pieces | None:
     """Plain texts that a search tool gave: contexts, though their borders are not known."""
     texts = []
     searching = any(node.role is Role.TOOL and _SEARCH.search(_tool_name(node)) for node in group)
@@ -548,8 +550,10 @@ def _tool_text(group: Sequence[Node], prompt: Sequence[Message]) -> Pieces | Non
                 value = value.get("output") or value.get("content") or value.get("result")
             if isinstance(value, str) and value.strip() and value not in texts:
                 texts.append(value)
-    if not texts and searching:
-        texts = [r for m in prompt for r in m.results if isinstance(r, str) and r.strip()]
+    if not texts:
+        asked = {name for m in (call.messages if call is not None else ()) for name in m.tools}
+        if searching or any(_SEARCH.search(name) for name in asked):
+            texts = [r for m in prompt for r in m.results if isinstance(r, str) and r.strip()]
     return Pieces(tuple(Document(text) for text in texts), "tool_text", sure=False) if texts else None
 
 

@@ -100,7 +100,7 @@ class Extractor:
                 seen.add(Seen.OWN_EVALUATION)
                 continue
             traces.append([Node(s, self.view(s, records.get((s.trace_id, s.span_id), ()))) for s in trace_spans])
-        joined = partners(traces, self._identities) if self._options.join_by_session else [[t] for t in traces]
+        joined = partners(traces, self._identities) if self._options.join_traces else [[t] for t in traces]
         for group in joined:
             got, what = self._interactions(group, complete=complete)
             found.extend(got)

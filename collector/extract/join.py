@@ -1,4 +1,4 @@
-"""One interaction in two traces: a retrieval and a model call that share nothing but their session."""
+"""One interaction in two traces: a retrieval and a model call that no parent joins."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ MAX_GAP_NANO = 300 * 10**9
 def partners(traces: Sequence[list[Node]], identities: Identities) -> list[list[list[Node]]]:
     """The traces, each in a group with those that are joined to it; the one with the model call first.
 
-    Joined are a trace that only retrieves and a later one that only calls a model, when both have the same
-    session and at least one retrieved text stands in the prompt.
+    Joined are a trace that only retrieves and a later one that only calls a model, when every retrieved text stands
+    in the prompt and the sessions, where both have one, are the same.
     """
     searching = [nodes for nodes in traces if _retrieves(nodes) and not calls_of(nodes)]
     used: set[int] = set()
@@ -42,16 +42,18 @@ def _retrieves(nodes: Sequence[Node]) -> bool:
 
 
 def _belongs(search: Sequence[Node], answer: Sequence[Node], identities: Identities) -> bool:
-    session = identities.read(search).session
-    if session is None or session != identities.read(answer).session:
+    sessions = {s for nodes in (search, answer) if (s := identities.read(nodes).session) is not None}
+    if len(sessions) > 1:
         return False
     ended = max(node.span.end_unix_nano for node in search)
     begun = min(node.span.start_unix_nano for node in answer)
     if not 0 <= begun - ended <= MAX_GAP_NANO:
         return False
     prompts = squeeze(" ".join(m.text for call in calls_of(answer) for m in call.messages))
-    return any(
-        document.text and squeeze(document.text) in prompts
+    texts = [
+        document.text
         for node in search
         for document in (node.view.documents if node.view is not None else None) or ()
-    )
+        if document.text
+    ]
+    return bool(texts) and all(squeeze(text) in prompts for text in texts)

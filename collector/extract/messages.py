@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from collector.extract.values import MAX_DEPTH, Json, as_text, loads, looks_encoded, unwrap
 
@@ -87,6 +87,8 @@ class Message:
     results: tuple[Json, ...] = ()
     calls: bool = False
     hidden: bool = False
+    tools: tuple[str, ...] = ()
+    """Names of the tools that it asks for or answers for, where it tells them."""
 
     @property
     def text(self) -> str:
@@ -104,6 +106,7 @@ class _Content:
     results: list[Json]
     calls: bool = False
     hidden: bool = False
+    tools: list[str] = field(default_factory=list)
 
     def add(self, value: Json, depth: int = 0) -> None:
         if value is None or depth > 6:
@@ -126,6 +129,7 @@ class _Content:
             return
         if kind in _CALL_PARTS or part.keys() & {"functionCall", "function_call", "toolUse", "tool_call"}:
             self.calls = True
+            self.tools.extend(tool_names(part))
             if "results" in part:  # a search that the provider ran itself gives its hits with the call
                 self.results.append(part["results"])
             return
@@ -136,6 +140,9 @@ class _Content:
             if isinstance(part.get(key), dict):
                 self._result(part[key])
                 return
+        if "result" in part and "origin" in part:
+            self._result(part)
+            return
         for key in ("text", "content", "parts", "value", "input_text"):
             if key in part:
                 self.add(part[key], depth + 1)
@@ -144,6 +151,7 @@ class _Content:
             self.hidden = True
 
     def _result(self, part: dict[str, Json]) -> None:
+        self.tools.extend(tool_names(part))
         for key in _RESULT_KEYS:
             if key in part:
                 self.results.append(part[key])
@@ -236,12 +244,35 @@ def _build(value: dict[str, Json], role: str | None) -> Message | None:
     extra = value.get("additional_kwargs")
     if isinstance(extra, dict) and extra.get("tool_calls"):
         calls = True
+    names = [*content.tools, *(n for call in _calls_of(value) for n in tool_names(call))]
+    if role == TOOL:
+        names.extend(tool_names(value))
     results = content.results
     if role == USER and results and not content.parts:
         role = TOOL
     if role == TOOL and not results and content.parts:
         results = ["\n".join(content.parts)]
-    return Message(role, tuple(content.parts), tuple(results), calls, content.hidden and not content.parts)
+    return Message(
+        role, tuple(content.parts), tuple(results), calls, content.hidden and not content.parts, tuple(names)
+    )
+
+
+def _calls_of(value: dict[str, Json]) -> list[Json]:
+    calls = value.get("tool_calls") or value.get("toolCalls")
+    return calls[:64] if isinstance(calls, list) else []
+
+
+def tool_names(value: Json) -> list[str]:
+    """The name of the tool of a call or a result, in the places where it stands."""
+    if not isinstance(value, dict):
+        return []
+    for key in ("name", "toolName", "tool_name"):
+        if isinstance(value.get(key), str):
+            return [value[key]]
+    for key in ("function", "functionCall", "function_call", "toolUse", "tool_call", "origin", "functionResponse"):
+        if isinstance(value.get(key), dict):
+            return tool_names(value[key])
+    return []
 
 
 def _is_part(item: Json) -> bool:

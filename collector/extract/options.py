@@ -88,10 +88,11 @@ class Options(BaseModel):
         description="Take passages out of a prompt where the division is sure (numbered, tagged, JSON); "
         "else they are marked `unsplit`.",
     )
-    join_by_session: bool = Field(
+    join_traces: bool = Field(
         default=False,
-        description="Join a retrieval and a model call of two traces when they share a session and the documents "
-        "are in the prompt. Works where both traces are given together (`groundwatch inspect`).",
+        description="Join a retrieval and a model call that are in two traces, when the retrieved documents stand in "
+        "the prompt and their sessions do not differ. Works where both traces are given together "
+        "(`groundwatch inspect`).",
     )
     record: RecordPaths = Field(
         default_factory=RecordPaths, description="Where plain JSON records hold their fields."

@@ -44,9 +44,11 @@ def flat_messages(attributes: Mapping[str, Json], prefix: str, inner: str) -> tu
             text = as_text(piece.get("message_content.text") or piece.get("text"))
             if text is not None and kind not in ("reasoning", "thinking"):
                 parts.append(text)
+        names = tuple(
+            n for key, value in fields.items() if key.endswith("function.name") and (n := as_text(value))
+        )
         calls = any(key.startswith("tool_calls.") or key.startswith("function_call") for key in fields)
         results = ("\n".join(parts),) if role == TOOL and parts else ()
-        found.append(
-            Message(role, tuple(parts), results, calls, not parts and not calls and "content" not in fields)
-        )
+        hidden = not parts and not calls and "content" not in fields
+        found.append(Message(role, tuple(parts), results, calls, hidden, names))
     return tuple(found) or None

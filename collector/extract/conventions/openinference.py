@@ -6,10 +6,10 @@ from dataclasses import replace
 
 from collector.extract.conventions.flattened import flat_messages, flattened
 from collector.extract.documents import Document, complete, documents, metadata_of, with_text
-from collector.extract.messages import messages
+from collector.extract.messages import TOOL, Message, messages
 from collector.extract.readers import model_of, replies_of, usage_of
 from collector.extract.values import Json, as_number, as_scalar_text, as_text
-from collector.extract.view import Role, Source, View
+from collector.extract.view import Payload, Role, Source, View
 
 _ROLES = {
     "CHAIN": Role.CHAIN,
@@ -73,6 +73,8 @@ class OpenInference:
                 if prompts
                 else messages(view.input.value, source.max_chars)
             )
+        elif view.messages is not None and view.input is not None:
+            view.messages = _with_results(view.messages, view.input, source.max_chars)
         if view.replies is None and view.output is not None and not view.output.hidden:
             choices = [
                 c for item in flattened(attributes, "llm.choices.") if (c := as_text(item.get("completion.text")))
@@ -115,6 +117,16 @@ class OpenInference:
         if not isinstance(raw, str) or not as_text(raw):
             return False
         return not any(d.text and (d.text[:40] in raw or raw[:40] in d.text) for d in found)
+
+
+def _with_results(found: tuple[Message, ...], given: Payload, max_chars: int) -> tuple[Message, ...]:
+    """The flattened messages, with results of tools that only the input's JSON has."""
+    if not any(m.role == TOOL and m.hidden for m in found) or given.hidden:
+        return found
+    fuller = messages(given.value, max_chars)
+    if fuller is None or len(fuller) != len(found):
+        return found
+    return tuple(f if m.hidden else m for m, f in zip(found, fuller, strict=True))
 
 
 def _joined(found: tuple[Document, ...], whole: tuple[Document, ...] | None) -> tuple[Document, ...]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from collector.extract.extractor import Extraction, Extractor
+from collector.extract.extractor import Extraction, Extractor, hints
 from collector.extract.options import Options
 from collector.otlp.model import Event, LogRecord, Resource, Span, Status
 from collector.records.found import Found
@@ -94,8 +95,32 @@ def log(event: str, body: Any = None, **attributes: Any) -> LogRecord:
 
 
 def extract(*roots: S, options: Options | None = None, complete: bool = True) -> Extraction:
+    """What is found; checked to be the same when spans and records without a hint are cut, as assembly does."""
     spans, logs = tree(*roots)
-    return Extractor(options or Options()).extract(spans, logs, complete=complete)
+    chosen = options or Options()
+    result = Extractor(chosen).extract(spans, logs, complete=complete)
+    hinted = re.compile(b"|".join(re.escape(hint) for hint in hints(chosen)))
+    kept = [span if hinted.search(_bytes(span)) else cut(span) for span in spans]
+    kept_logs = [record for record in logs if hinted.search(_bytes(record))]
+    assert plain(Extractor(chosen).extract(kept, kept_logs, complete=complete)) == plain(result)
+    return result
+
+
+def plain(extraction: Extraction) -> Extraction:
+    """An extraction without the attributes for segments, which come from the spans that assembly kept whole."""
+    return replace(extraction, found=tuple(replace(found, attributes={}) for found in extraction.found))
+
+
+def cut(span: Span) -> Span:
+    """A span as assembly keeps it when no hint is in its bytes."""
+    return replace(span, attributes={}, events=(), status=Status.UNSET, status_message="", cut=True)
+
+
+def _bytes(item: Span | LogRecord) -> bytes:
+    """The names and texts that the serialized form of a span or record holds."""
+    events = [(event.name, event.attributes) for event in item.events] if isinstance(item, Span) else []
+    rest = [item.event_name, item.body] if isinstance(item, LogRecord) else []
+    return json.dumps([item.attributes, events, rest], default=str, ensure_ascii=False).encode()
 
 
 def one(*roots: S, options: Options | None = None, complete: bool = True) -> Found:

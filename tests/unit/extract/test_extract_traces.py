@@ -199,7 +199,7 @@ def test_traces_are_joined_only_when_asked() -> None:
     ]
     apart = Extractor(Options()).extract([*first, *second], (), complete=True).found
     assert [f.trace_ids for f in apart] == [("b" * 32,)]
-    joined = Extractor(Options(join_by_session=True)).extract([*first, *second], (), complete=True).found
+    joined = Extractor(Options(join_traces=True)).extract([*first, *second], (), complete=True).found
     assert [f.trace_ids for f in joined] == [("b" * 32, "a" * 32)]
     assert [p.id for p in joined[0].interaction.contexts or ()] == ["d0", "d1", "d2"]
 
