@@ -215,6 +215,52 @@ LOG_LINES = _metric(
 )
 
 
+# --- sampling ---------------------------------------------------------------------------------------------
+FILTERED = _metric(
+    MetricSpec(
+        "groundwatch_interactions_filtered_total",
+        Type.COUNTER,
+        "Interactions that were filtered out and are in no estimate, by reason.",
+        {"reason": ("own_evaluation", "not_rag", "not_included", "excluded", "test_traffic")},
+        group="sampling",
+    )
+)
+UPSTREAM = _metric(
+    MetricSpec(
+        "groundwatch_upstream_sampling_total",
+        Type.COUNTER,
+        "Interactions by what is known of the sampling before us: none, ratio and unknown as configured; for "
+        "tracestate read, missing, malformed, or inconsistent (threshold and randomness contradict each other).",
+        {"known": ("none", "ratio", "unknown", "read", "missing", "malformed", "inconsistent")},
+        group="sampling",
+    )
+)
+UPSTREAM_CAPPED = _metric(
+    MetricSpec(
+        "groundwatch_upstream_weight_capped_total",
+        Type.COUNTER,
+        "Interactions whose upstream weight was over max_adjusted_count and was lowered to it.",
+        group="sampling",
+    )
+)
+SAMPLING_RATE = _metric(
+    MetricSpec(
+        "groundwatch_sampling_rate",
+        Type.GAUGE,
+        "Probability at which an ordinary interaction is judged now, after the budget, before shedding.",
+        group="sampling",
+    )
+)
+SAMPLING_BUDGET_FACTOR = _metric(
+    MetricSpec(
+        "groundwatch_sampling_budget_factor",
+        Type.GAUGE,
+        "What the budget leaves of the rate above the floor, from 0 to 1.",
+        group="sampling",
+    )
+)
+
+
 def table() -> tuple[MetricSpec, ...]:
     """Every metric, in the order of declaration."""
     return tuple(_TABLE)
