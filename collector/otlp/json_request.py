@@ -172,13 +172,17 @@ class JsonIds:
         self._logs = signal is Signal.LOGS
         self._what = "log record" if self._logs else "span"
 
+    def read_all(self, items: list[bytes]) -> tuple[list[bytes], list[bytes]] | None:
+        """The ids of all items where each starts with good ones, as known exporters write them; else None."""
+        matches = list(map(_IDS_AT_FIXED_PLACE, items))
+        trace_ids = [unhexlify(match[1]) for match in matches if match is not None]
+        span_ids = [unhexlify(match[2]) for match in matches if match is not None]
+        if len(trace_ids) < len(items) or _NO_TRACE in trace_ids or _NO_SPAN in span_ids:
+            return None
+        return trace_ids, span_ids
+
     def read(self, item: bytes) -> tuple[bytes, bytes] | str:
         """(trace id, span id) as bytes, or why the item is to be rejected, in words fit for the sender."""
-        match = _IDS_AT_FIXED_PLACE(item)
-        if match is not None:
-            trace_id, span_id = unhexlify(match[1]), unhexlify(match[2])
-            if trace_id != _NO_TRACE and span_id != _NO_SPAN:
-                return trace_id, span_id
         try:
             ids = _IDS.decode(item)
         except (msgspec.DecodeError, RecursionError):

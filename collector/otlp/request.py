@@ -133,8 +133,7 @@ class RequestReader:
         if not items:
             return
         group = Group(resource, scope, Encoding.PROTO)
-        if max(map(len, items)) > self._max_item_bytes:
-            items = self._without_oversize(items, rejections)
+        items = self._within_size(items, rejections)
         if signal is Signal.LOGS:
             self._proto_log_ids(items, group, rejections)
         elif not _ids_at_fixed_place(items, group):
@@ -185,20 +184,30 @@ class RequestReader:
             ) from error
         ids = JsonIds(signal)
         for resource, scope, items in parts:
+            if not items:
+                continue
             group = Group(self._intern(resource), self._intern(scope), Encoding.JSON)
-            for item in self._without_oversize(items, rejections):
-                found = ids.read(item)
-                if isinstance(found, str):
-                    rejections.add(found)
-                    continue
-                group.trace_ids.append(found[0])
-                group.span_ids.append(found[1])
-                group.items.append(item)
+            kept = self._within_size(items, rejections)
+            at_fixed_place = ids.read_all(kept)
+            if at_fixed_place is not None:
+                group.trace_ids, group.span_ids = at_fixed_place
+                group.items = kept
+            else:
+                for item in kept:
+                    found = ids.read(item)
+                    if isinstance(found, str):
+                        rejections.add(found)
+                        continue
+                    group.trace_ids.append(found[0])
+                    group.span_ids.append(found[1])
+                    group.items.append(item)
             if group.items:
                 groups.append(group)
         return groups
 
-    def _without_oversize(self, items: Iterable[bytes], rejections: _Rejections) -> list[bytes]:
+    def _within_size(self, items: list[bytes], rejections: _Rejections) -> list[bytes]:
+        if max(map(len, items)) <= self._max_item_bytes:
+            return items
         kept = []
         for item in items:
             if len(item) > self._max_item_bytes:
