@@ -15,6 +15,7 @@ _MINUTES_A_DAY = 1440
 _NEWEST = 0.3
 # From so many judged interactions on, what one costs is taken from the ledger.
 _ENOUGH_JUDGED = 5
+_NO_DAY = -1
 
 
 class Spent(Protocol):
@@ -41,6 +42,8 @@ class Cut:
     kept_floor: float = 1.0
 
     def of(self, probability: float, *, floor: float, lowest: float) -> float:
+        if self.factor == 1.0:
+            return probability
         base = min(floor, probability)
         cut = base * self.kept_floor + self.factor * (probability - base)
         return max(cut, min(lowest, probability))
@@ -60,8 +63,9 @@ class Budget:
         self._clock = clock
         self._spent: Callable[[], Spent] | None = None
         self._minute = self._now_minute()
-        self._day = -1
+        self._day = _NO_DAY
         self._queued = 0
+        self._judged = 0
         self._seen = 0
         self._sum = 0.0
         self._mean_seen = 0.0
@@ -113,8 +117,11 @@ class Budget:
             return Cut()
         spent = self._spent()
         if spent.day != self._day:
+            if self._day != _NO_DAY:
+                # What still waits from yesterday will be on today's account.
+                self._queued = max(0, self._queued - self._judged)
             self._day = spent.day
-            self._queued = spent.interactions
+        self._judged = spent.interactions
         allowed = self._allowed(spent, _MINUTES_A_DAY - minute % _MINUTES_A_DAY)
         if allowed is None:
             return Cut()

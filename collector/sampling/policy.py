@@ -56,17 +56,16 @@ class Policies:
 
     def decide(self, found: Found, results: Sequence[Result]) -> Verdict:
         interaction_id = found.interaction.id
-        not_kept = 1.0
+        together = 0.0
         keeper = ""
         likeliest, highest = FLOOR, -1.0
         for policy, uniform in self._policies:
             probability = min(max(policy.probability(found, results), 0.0), 1.0)
-            not_kept *= 1.0 - probability
+            together += probability - together * probability
             if probability > highest:
                 likeliest, highest = policy.name, probability
             if not keeper and uniform(interaction_id) < probability:
                 keeper = policy.name
-        together = 1.0 - not_kept
         if together < self._floor:
             return Verdict(self._floor_hash(interaction_id) < self._floor, self._floor, FLOOR)
         return Verdict(bool(keeper), together, keeper or likeliest)
