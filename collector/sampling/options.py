@@ -88,14 +88,12 @@ Texts = Annotated[tuple[str, ...], BeforeValidator(_one_or_more)]
 class Match(Strict):
     """Matches interactions by one attribute of the resource or of the interaction's spans.
 
-    Without `is`, `glob` and `regex` it matches where the attribute is there at all. Values are compared as text,
+    Without `equals`, `glob` and `regex` it matches where the attribute is there at all. Values are compared as text,
     cut to 256 characters; of a list, any element may match.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
-
     attribute: str = Field(min_length=1, description="Name of the attribute.")
-    equals: Values = Field(default=(), alias="is", description="Matches when the value is one of these.")
+    equals: Values = Field(default=(), description="Matches when the value is one of these.")
     glob: Texts = Field(default=(), description="Matches when the value fits one of these (*, ?, [abc]).")
     regex: Texts = Field(
         default=(),

@@ -56,8 +56,8 @@ def test_marks_that_leave_out(mark: Mark, reason: str) -> None:
 def test_include_and_exclude() -> None:
     bench = Bench(
         rate=1,
-        include=[{"attribute": "tenant", "is": ["a", "b"]}],
-        exclude=[{"attribute": "http.route", "glob": "/internal/*"}, {"attribute": "debug", "is": True}],
+        include=[{"attribute": "tenant", "equals": ["a", "b"]}],
+        exclude=[{"attribute": "http.route", "glob": "/internal/*"}, {"attribute": "debug", "equals": True}],
     )
 
     def fate(**attributes: object) -> str:
