@@ -4,6 +4,9 @@ The floor is the lazy decode of the same bytes: splitting the request, reading t
 attribute of 1 % of the spans. Servers run in a process of their own, whose CPU time is read before and after;
 the load generator is not counted. Aim: at most 3 x the floor at batches of 512.
 
+"assembled" puts the real assembler behind the receiver: it holds the traces that carry a hint (20 % of the spans)
+and cuts the others. Decoding what it releases is the work of other processes and not in the figure.
+
     python -m tests.bench.ingest [--quick]
 """
 
@@ -14,12 +17,13 @@ import asyncio
 import gzip
 import http.client
 import multiprocessing as mp
+import os
 import random
 import socket
 import statistics
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,12 +33,15 @@ from collector.otlp.batch import Batch, Signal
 from collector.otlp.decode import Decoder
 from collector.otlp.model import Encoding, RawItem
 from collector.otlp.request import Interner, RequestReader
+from collector.pipeline.clock import SystemClock
 from collector.receivers.border import Border
+from collector.receivers.inflate import inflate
 from collector.receivers.options import GrpcOptions, Options
-from collector.records.batch import Refusal
+from collector.records.batch import Intake, Refusal
 from collector.telemetry.instruments import Telemetry
 
 KEPT_EVERY = 100
+TRACE_PREFIX = b"\xf0bench!\xf1"  # of every trace id, to be replaced where each request has to be of new traces
 GRPC_METHOD = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
 WORDS = ["travel", "expense", "leave", "invoice", "dishwasher", "filter", "rinse", "salt", "refund", "receipt"]
 
@@ -58,15 +65,17 @@ def make_body(spans: int, seed: int = 7) -> ExportTraceServiceRequest:
         group.resource.attributes.add(key=key).value.string_value = "rag-api"
     scope = group.scope_spans.add()
     scope.scope.name = "bench"
-    trace_id = rng.randbytes(16)
+    trace_id = root_id = b""
     for index in range(spans):
         rag = index % 35 < 7
-        if index % 7 == 0:
-            trace_id = rng.randbytes(16)
+        span_id = rng.randbytes(8)
+        root = index % 7 == 0
+        if root:
+            trace_id, root_id = TRACE_PREFIX + rng.randbytes(8), span_id
         span = scope.spans.add(
             trace_id=trace_id,
-            span_id=rng.randbytes(8),
-            parent_span_id=rng.randbytes(8) if index % 7 else b"",
+            span_id=span_id,
+            parent_span_id=b"" if root else root_id,
             name="retrieve" if rag else "GET /health",
             kind=1,
             start_time_unix_nano=1_700_000_000_000_000_000 + index,
@@ -115,12 +124,39 @@ def cpu_per_span(run: Callable[[], None], spans: int, repeats: int) -> float:
 # --- servers, each in a process of its own
 
 
-def _border(transport: str) -> tuple[Border, Options]:
+def _assembler(telemetry: Telemetry) -> Any:
+    """The real assembler with a quiet period of 1 s; what it releases is thrown away."""
+    from collector.assembly.assembler import Assembler
+    from collector.assembly.options import Options as AssemblyOptions
+    from collector.extract.extractor import hints
+    from collector.extract.options import Options as ExtractOptions
+
+    return Assembler(
+        AssemblyOptions(quiet_seconds=1),
+        hints=hints(ExtractOptions()),
+        clock=SystemClock(),
+        telemetry=telemetry,
+        downstream=lambda _trace: None,
+    )
+
+
+def _border(transport: str, assemble: bool) -> tuple[Border, Options]:
     options = Options(grpc=GrpcOptions(port=0))
+    telemetry = Telemetry()
+    intake: Intake = KeepSome()
+    if assemble:
+        intake = assembler = _assembler(telemetry)
+        loop = asyncio.get_running_loop()
+
+        def tick() -> None:
+            assembler.tick()
+            loop.call_later(0.25, tick)
+
+        tick()
     border = Border(
         transport=transport,
-        intake=KeepSome(),
-        telemetry=Telemetry(),
+        intake=intake,
+        telemetry=telemetry,
         max_item_bytes=options.max_item_bytes,
         intern=Interner(),
     )
@@ -133,12 +169,12 @@ def _answer_cpu(pipe: Any, loop: asyncio.AbstractEventLoop, done: asyncio.Event)
     loop.call_soon_threadsafe(done.set)
 
 
-async def _serve_http(pipe: Any) -> None:
+async def _serve_http(pipe: Any, assemble: bool) -> None:
     import uvicorn
 
     from collector.receivers.otlp_http import OtlpHttp
 
-    border, options = _border("http")
+    border, options = _border("http", assemble)
     config = uvicorn.Config(
         OtlpHttp(options=options, border=border, auth=None), lifespan="off", access_log=False, log_level="warning"
     )
@@ -155,10 +191,10 @@ async def _serve_http(pipe: Any) -> None:
     await serving
 
 
-async def _serve_grpc(pipe: Any) -> None:
+async def _serve_grpc(pipe: Any, assemble: bool) -> None:
     from collector.receivers.otlp_grpc import OtlpGrpc
 
-    border, options = _border("grpc")
+    border, options = _border("grpc", assemble)
     server = OtlpGrpc(options=options, border=border, auth=None)
     await server.start()
     done = asyncio.Event()
@@ -168,10 +204,11 @@ async def _serve_grpc(pipe: Any) -> None:
     await server.stop(1)
 
 
-def _serve(transport: str, pipe: Any) -> None:
+def _serve(transport: str, assemble: bool, pipe: Any) -> None:
     import uvloop
 
-    uvloop.run(_serve_http(pipe) if transport == "http" else _serve_grpc(pipe))
+    serve = _serve_http if transport == "http" else _serve_grpc
+    uvloop.run(serve(pipe, assemble))
 
 
 @dataclass(frozen=True)
@@ -180,12 +217,18 @@ class Load:
     transport: str
     body: bytes
     headers: dict[str, str]
+    assemble: bool = False
+
+    def bodies(self, count: int) -> Iterator[bytes]:
+        """The same body again and again; for the assembler each with trace ids of its own."""
+        for _ in range(count):
+            yield self.body.replace(TRACE_PREFIX, os.urandom(8)) if self.assemble else self.body
 
 
 def _send_http(port: int, load: Load, requests: int) -> None:
     connection = http.client.HTTPConnection("127.0.0.1", port)
-    for _ in range(requests):
-        connection.request("POST", "/v1/traces", load.body, load.headers)
+    for body in load.bodies(requests):
+        connection.request("POST", "/v1/traces", body, load.headers)
         response = connection.getresponse()
         response.read()
         if response.status != 200:
@@ -199,15 +242,15 @@ def _send_grpc(port: int, load: Load, requests: int) -> None:
     compression = grpc.Compression.Gzip if load.headers else grpc.Compression.NoCompression
     with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
         call = channel.unary_unary(GRPC_METHOD)
-        for _ in range(requests):
-            call(load.body, compression=compression)
+        for body in load.bodies(requests):
+            call(body, compression=compression)
 
 
 def server_cpu_per_span(load: Load, spans: int, requests: int) -> float:
     """Median over five rounds, microseconds of the server's CPU; two connections."""
     context = mp.get_context("spawn")
     ours, theirs = context.Pipe()
-    process = context.Process(target=_serve, args=(load.transport, theirs), daemon=True)
+    process = context.Process(target=_serve, args=(load.transport, load.assemble, theirs), daemon=True)
     process.start()
     theirs.close()  # so that a server which dies ends our waiting with EOFError
     port = ours.recv()
@@ -259,21 +302,26 @@ def main(argv: list[str] | None = None) -> None:
     print(f"{spans} spans a request, {len(body) / spans:.0f} bytes a span; microseconds of CPU per span, x floor")
     print(f"{'floor: lazy decode, 1 % whole':34s} {floor:7.3f}   1.00")
     print(f"{'every attribute of every span':34s} {eager:7.3f} {eager / floor:6.2f}")
+    zipped_body = gzip.compress(body, 6)
+    unzip = cpu_per_span(lambda: _drop(inflate(zipped_body, "gzip", 2**24)), spans, max(5, repeats // 5))
+    print(f"{'gunzip alone':34s} {unzip:7.3f} {unzip / floor:6.2f}")
     print(f"{'JSON, lazy decode, 1 % whole':34s} {json_floor:7.3f} {json_floor / floor:6.2f}")
     proto_headers = {"content-type": "application/x-protobuf"}
     zipped = {**proto_headers, "content-encoding": "gzip"}
     for load in (
         Load("HTTP protobuf", "http", body, proto_headers),
-        Load("HTTP protobuf gzip", "http", gzip.compress(body, 6), zipped),
+        Load("HTTP protobuf gzip", "http", zipped_body, zipped),
         Load("HTTP JSON", "http", json_body, {"content-type": "application/json"}),
         Load("gRPC", "grpc", body, {}),
         Load("gRPC gzip", "grpc", body, {"compression": "gzip"}),
+        Load("HTTP protobuf, assembled", "http", body, proto_headers, assemble=True),
+        Load("gRPC, assembled", "grpc", body, {}, assemble=True),
     ):
         cost = server_cpu_per_span(load, spans, requests)
         print(f"{load.name:34s} {cost:7.3f} {cost / floor:6.2f}")
 
 
-def _drop(_refusal: Refusal | None) -> None: ...
+def _drop(_result: object) -> None: ...
 
 
 def _decode_all(body: bytes, reader: RequestReader) -> None:

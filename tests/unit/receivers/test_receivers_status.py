@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from google.rpc.error_details_pb2 import RetryInfo
 from google.rpc.status_pb2 import Status
 
-from collector.receivers.options import Options
+from collector.receivers import status
+from collector.receivers.options import GrpcOptions, HttpOptions, Options, TlsOptions
 from collector.receivers.status import TABLE, Reason, Refused
 from collector.telemetry.metrics import REFUSED
 
@@ -19,10 +22,10 @@ def test_the_reasons_are_those_of_the_metric() -> None:
 def test_a_row_is_retried_over_both_transports_or_over_none() -> None:
     for reason, row in TABLE.items():
         assert (row.http in RETRIED_OVER_HTTP) is row.retryable, reason
-        status = Status.FromString(Refused(reason, retry_after_seconds=0.5).status())
-        assert bool(status.details) is row.retryable
-        assert status.code == row.grpc.value[0]
-        assert status.message == row.message
+        sent = Status.FromString(Refused(reason, retry_after_seconds=0.5).status())
+        assert bool(sent.details) is row.retryable
+        assert sent.code == row.grpc.value[0]
+        assert sent.message == row.message
 
 
 def test_hints_are_whole_seconds_for_http_and_exact_for_grpc() -> None:
@@ -41,3 +44,13 @@ def test_every_option_is_described() -> None:
                 assert value.get("description"), f"{name}.{field}"
 
     check(Options.model_json_schema())
+
+
+def test_the_readme_has_the_table_and_every_option() -> None:
+    readme = Path(status.__file__).with_name("README.md").read_text()
+    for reason, row in TABLE.items():
+        again = "yes" if row.retryable else "no"
+        assert f"| `{reason}` | {row.http} | {row.grpc.name} | {again} |" in readme
+    for model, prefix in ((Options, ""), (GrpcOptions, "grpc."), (HttpOptions, "http."), (TlsOptions, "tls.")):
+        for name in model.model_fields:
+            assert f"`{prefix}{name}" in readme, name
