@@ -209,19 +209,31 @@ class Assembler:
         self, group: Group, read: heads.Read, *, indices: list[int], hinted: set[int], now: float, tally: _Tally
     ) -> None:
         touched: dict[bytes, OpenTrace] = {}
-        for index in indices:
-            name = group.trace_ids[index]
+        origin = (group.resource, group.encoding)
+        most = self._options.max_trace_spans
+        for index, clip in zip(indices, read.heads.clips(indices), strict=True):
+            name, span_id = group.trace_ids[index], group.span_ids[index]
             trace = touched.get(name)
             if trace is None:
                 trace = touched[name] = self._held_apart(name, now)
-            before = trace.bytes
-            if self._add_span(trace, group, index, read.heads[index], index in hinted):
+                self._apart_bytes -= trace.bytes
+            if index in hinted:
+                new = self._add_hinted(trace, group, index, clip)
+            elif span_id in trace.spans:
+                new = False
+            else:
+                new = True
+                if len(trace.spans) < most:
+                    trace.add_clip(span_id, clip, origin)
+                else:
+                    self._trim(trace)
+            if new:
                 tally.held += 1
                 trace.last = now
             else:
                 tally.duplicate += 1
-            self._apart_bytes += trace.bytes - before
         for trace in touched.values():
+            self._apart_bytes += trace.bytes
             self._wheel.plan(trace, self._due(trace))
 
     def _held_apart(self, name: bytes, now: float) -> OpenTrace:
@@ -233,11 +245,12 @@ class Assembler:
             trace = OpenTrace(name, self._cold.opened_at(name), now)
             for part in self._cold.take(name):
                 trace.last = part.arrived
-                for head in part.heads:
-                    if head.span_id in trace.spans:
+                for clip in part.clips:
+                    span_id = heads.span_id_of(clip)
+                    if span_id in trace.spans:
                         continue
                     if len(trace.spans) < self._options.max_trace_spans:
-                        trace.add_head(head, part.resource, part.encoding)
+                        trace.add_clip(span_id, clip, part.origin)
                     else:
                         self._trim(trace)
         else:
@@ -247,20 +260,13 @@ class Assembler:
         self._apart_bytes += trace.bytes
         return trace
 
-    def _add_span(self, trace: OpenTrace, group: Group, index: int, head: heads.Head, hinted: bool) -> bool:
-        """Add one span; whether it is new."""
+    def _add_hinted(self, trace: OpenTrace, group: Group, index: int, clip: heads.Clip) -> bool:
+        """Add a span that carries a hint; whether it is new."""
         options = self._options
-        span_id = group.span_ids[index]
+        span_id, item = group.span_ids[index], group.items[index]
         known = trace.spans.get(span_id)
-        if known is not None and not (hinted and known.cut):
+        if isinstance(known, RawItem):
             return False
-        if not hinted:
-            if len(trace.spans) >= options.max_trace_spans:
-                self._trim(trace)
-            else:
-                trace.add_head(head, group.resource, group.encoding)
-            return True
-        item = group.items[index]
         self._mark_hinted(trace)
         if not trace.log_events and self._search.log_events(item):
             trace.log_events = True
@@ -269,15 +275,15 @@ class Assembler:
             # Some libraries export a span when it starts and again when it ends; the fuller copy is kept.
             if fits:
                 trace.bytes -= CUT_COST
-                trace.add_whole(head, RawItem(item, group.resource, group.scope, group.encoding))
+                trace.add_whole(span_id, clip, RawItem(item, group.resource, group.scope, group.encoding))
             return False
         if len(trace.spans) >= options.max_trace_spans:
             self._trim(trace)
         elif fits:
-            trace.add_whole(head, RawItem(item, group.resource, group.scope, group.encoding))
+            trace.add_whole(span_id, clip, RawItem(item, group.resource, group.scope, group.encoding))
         else:
             self._trim(trace)
-            trace.add_head(head, group.resource, group.encoding)
+            trace.add_clip(span_id, clip, (group.resource, group.encoding))
         return True
 
     def _trim(self, trace: OpenTrace) -> None:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from collector.assembly.heads import WINDOW, Head, Heads
+from collector.assembly.heads import WINDOW, Clip, Heads
 from collector.otlp.model import Encoding
 
 # Bytes that a block, a span and a trace in a block take (tests/unit/assembly/test_assembly_memory.py holds them to
@@ -67,9 +67,8 @@ class Block:
 class Part(NamedTuple):
     """What one block held of one trace; `arrived` in monotonic seconds."""
 
-    heads: list[Head]
-    resource: bytes
-    encoding: Encoding
+    clips: list[Clip]
+    origin: tuple[bytes, Encoding]
     arrived: float
 
 
@@ -147,7 +146,7 @@ class Cold:
         entry = self._entries.pop(name)
         blocks = [entry] if isinstance(entry, Block) else entry
         parts = [
-            Part(block.heads.of_trace(name), block.resource, block.encoding, block.arrived) for block in blocks
+            Part(block.heads.of_trace(name), (block.resource, block.encoding), block.arrived) for block in blocks
         ]
         if isinstance(entry, Block):
             entry.alone -= 1

@@ -25,6 +25,10 @@ _LONGEST_NAME = WINDOW - 62
 _PAD = bytes(WINDOW + 8)
 _REMOTE = 0x300  # CONTEXT_HAS_IS_REMOTE and CONTEXT_IS_REMOTE
 _FLAGS_TAG = 0x0185
+# In the last 8 bytes of a span, as a word: the tag of the flags, and both bits of a remote parent.
+_REMOTE_TAIL = _FLAGS_TAG << 16 | _REMOTE << 32
+_REMOTE_TAIL_MASK = 0xFFFF << 16 | _REMOTE << 32
+_NO_SPAN = bytes(8)
 _MIX = 0x9E3779B97F4A7C15
 
 
@@ -37,10 +41,9 @@ class Head(NamedTuple):
     end: int
     flags: int
 
-    @property
-    def starts_locally(self) -> bool:
-        """Whether the span is a local root by what it says itself: no parent, or a remote one."""
-        return not self.parent or self.flags & _REMOTE == _REMOTE
+
+Clip = tuple[bytes, int]
+"""The head of one span, not yet read: its window, and its last 8 bytes as a little-endian word."""
 
 
 @dataclass(slots=True)
@@ -51,16 +54,22 @@ class Heads:
     tails: NDArray[np.uint64]
 
     def __getitem__(self, index: int) -> Head:
-        return _from_window(self.windows[index].tobytes(), int(self.tails[index]))
+        return head_of((self.windows[index].tobytes(), int(self.tails[index])))
 
     def where(self, mask: NDArray[np.bool_]) -> Heads:
         return Heads(self.windows[mask], self.tails[mask])
 
-    def of_trace(self, trace_id: bytes) -> list[Head]:
-        """The heads of the spans of one trace."""
+    def of_trace(self, trace_id: bytes) -> list[Clip]:
+        """The heads of the spans of one trace, not yet read."""
         half = np.ndarray((len(self.windows),), "<u8", self.windows, 2, (WINDOW,))
         near = np.flatnonzero(half == int.from_bytes(trace_id[:8], "little")).tolist()
-        return [self[index] for index in near if self.windows[index, 10:18].tobytes() == trace_id[8:]]
+        return [clip for clip in self.clips(near) if clip[0][10:18] == trace_id[8:]]
+
+    def clips(self, indices: list[int]) -> list[Clip]:
+        """The heads of some spans, not yet read."""
+        joined = self.windows[indices].tobytes()
+        cuts = (joined[at : at + WINDOW] for at in range(0, len(joined), WINDOW))
+        return list(zip(cuts, self.tails[indices].tolist(), strict=True))
 
 
 class ByTrace:
@@ -182,7 +191,24 @@ def _unusual(windows: NDArray[np.uint8], lengths: NDArray[np.int64]) -> Iterable
     return odd
 
 
-def _from_window(data: bytes, tail: int) -> Head:
+def span_id_of(clip: Clip) -> bytes:
+    return clip[0][20:28]
+
+
+def local_parent(clip: Clip) -> bytes:
+    """The parent span id where it is one of this process; b"" where the span is a local root by what it says
+    itself: no parent, or a remote one."""
+    window, tail = clip
+    at = 30 + window[29] if window[28] == 0x1A else 28
+    if window[at : at + 2] != b"\x22\x08" or (tail & _REMOTE_TAIL_MASK) == _REMOTE_TAIL:
+        return b""
+    parent = window[at + 2 : at + 10]
+    return b"" if parent == _NO_SPAN else parent
+
+
+def head_of(clip: Clip) -> Head:
+    """Read a head."""
+    data, tail = clip
     at = 28
     if data[at] == 0x1A:
         at += 2 + data[at + 1]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collector.assembly.heads import Head, cut
+from collector.assembly.heads import Clip, cut, head_of, local_parent
 from collector.otlp.model import Encoding, RawItem
 from collector.records.trace import Release, ReleasedTrace
 
@@ -10,6 +10,10 @@ from collector.records.trace import Release, ReleasedTrace
 TRACE_COST = 1_100
 ITEM_COST = 330
 CUT_COST = 450
+
+
+Origin = tuple[bytes, Encoding]
+"""The resource of a span that is cut, and its encoding."""
 
 
 class OpenTrace:
@@ -34,7 +38,7 @@ class OpenTrace:
         self.trace_id = trace_id
         self.opened = opened
         self.last = last
-        self.spans: dict[bytes, RawItem] = {}
+        self.spans: dict[bytes, RawItem | tuple[Clip, Origin]] = {}
         self.logs: dict[int, RawItem] = {}
         self.parents: set[bytes] = set()
         self.root = False
@@ -44,26 +48,27 @@ class OpenTrace:
         self.bytes = TRACE_COST
         self.bucket = -1  # the wheel's bucket in which it is looked at next
 
-    def add_head(self, head: Head, resource: bytes, encoding: Encoding) -> None:
-        """A span without a hint: only its head is kept."""
-        self.spans[head.span_id] = cut(self.trace_id, head, resource, encoding)
+    def add_clip(self, span_id: bytes, clip: Clip, origin: Origin) -> None:
+        """A span without a hint, or over a cap: only its head is kept."""
+        self.spans[span_id] = (clip, origin)
         self.bytes += CUT_COST
-        self._place(head)
+        self._place(clip)
 
-    def add_whole(self, head: Head, item: RawItem) -> None:
-        self.spans[head.span_id] = item
+    def add_whole(self, span_id: bytes, clip: Clip, item: RawItem) -> None:
+        self.spans[span_id] = item
         self.bytes += len(item.data) + ITEM_COST
-        self._place(head)
+        self._place(clip)
 
     def add_log(self, content_hash: int, item: RawItem) -> None:
         self.logs[content_hash] = item
         self.bytes += len(item.data) + ITEM_COST
 
-    def _place(self, head: Head) -> None:
-        if head.starts_locally:
-            self.root = True
+    def _place(self, clip: Clip) -> None:
+        parent = local_parent(clip)
+        if parent:
+            self.parents.add(parent)
         else:
-            self.parents.add(head.parent)
+            self.root = True
 
     def orphaned(self) -> bool:
         """Whether some span's parent has not been seen."""
@@ -78,7 +83,10 @@ class OpenTrace:
         has_root = self.root or (reason is Release.QUIET and self.orphaned())
         return ReleasedTrace(
             trace_id=self.trace_id.hex(),
-            spans=tuple(self.spans.values()),
+            spans=tuple(
+                span if isinstance(span, RawItem) else cut(self.trace_id, head_of(span[0]), *span[1])
+                for span in self.spans.values()
+            ),
             logs=tuple(self.logs.values()),
             reason=reason,
             has_root=has_root,

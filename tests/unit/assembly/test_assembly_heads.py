@@ -62,7 +62,19 @@ def test_proto(seed: int) -> None:
     assert [read.heads[index] for index in range(len(messages))] == [expected(message) for message in messages]
     for number in (1, 2, 3):
         name = trace_id(number)
-        assert read.heads.of_trace(name) == [expected(m) for m in messages if m.trace_id == name]
+        assert [heads.head_of(clip) for clip in read.heads.of_trace(name)] == [
+            expected(m) for m in messages if m.trace_id == name
+        ]
+
+
+def test_local_parents() -> None:
+    rng = random.Random(8)
+    messages = [random_span(rng, number) for number in range(1, 200)]
+    read = heads.read(group_of(messages, [m.SerializeToString() for m in messages], Encoding.PROTO))
+    for message, clip in zip(messages, read.heads.clips(list(range(len(messages)))), strict=True):
+        remote = message.flags & 0x300 == 0x300
+        assert heads.span_id_of(clip) == message.span_id
+        assert heads.local_parent(clip) == (b"" if remote else expected(message).parent)
 
 
 def test_fields_in_another_order() -> None:

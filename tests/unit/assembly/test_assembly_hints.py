@@ -50,6 +50,12 @@ def test_against_a_plain_search(seed: int) -> None:
     assert 0 < len(expected) < 400
 
 
+def test_many_hints_are_sought_in_several_passes() -> None:
+    hints = [f"hint{number:03d}".encode() for number in range(130)]
+    items = [b"..", *(b"x" * 40 + hint for hint in hints), b"hint", hints[7] + hints[100]]
+    assert rows(HintSearch(hints), items) == [*range(1, 131), 132]
+
+
 def test_a_match_over_the_border_of_two_items_is_none() -> None:
     search = HintSearch(HINTS)
     assert rows(search, [b"..gen_", b"ai...", b"llm"]) == []
