@@ -314,9 +314,26 @@ def _compiled(pattern: str) -> re.Pattern[str]:
     return re.compile(_fold(pattern))
 
 
-_RULES = tuple(
-    (f"{lang}:{name}", _compiled(pattern)) for lang, rows in _REFUSALS.items() for name, pattern in rows
-)
+_RULES = {
+    lang: tuple((f"{lang}:{name}", _compiled(pattern)) for name, pattern in rows)
+    for lang, rows in _REFUSALS.items()
+}
+_HINTS = {
+    # no rule of a language can match a text without one of these; looked for once, before any rule
+    "en": _compiled(
+        r"n't|\bnot\b|cannot|dont|\bno\b|unable|unsure|uncertain|insufficient|decline|refuse|n/?a\b|unknown|\bnone\b"
+        r"|unanswerable|\bai\b"
+    ),
+    "ko": re.compile("[가-힣]"),
+    "ja": re.compile("[ぁ-んァ-ヶ一-鿿]"),
+    "zh": re.compile("[一-鿿]"),
+    "de": _compiled(r"nicht|kein|ahnung|unsicher"),
+    "fr": _compiled(r"\bne\b|\bn'|\bpas\b|aucun|impossible|incapacité"),
+    "es": _compiled(r"\bno\b|\bni\b|desconozco"),
+    "ar": re.compile("[\u0600-\u06ff]"),
+    "hi": re.compile("[\u0900-\u097f]"),
+    "ru": re.compile("[\u0400-\u04ff]"),
+}
 _FILLERS = tuple(_compiled(pattern) for pattern in _FILLER)
 _HEDGE = tuple(_compiled(pattern) for pattern in _HEDGES)
 _CONTRASTS = _compiled(_CONTRAST)
@@ -324,7 +341,7 @@ _SPLIT = re.compile(r"[.!?]+(?=\s|$)|[。؟।…]+|[!?]+|\n+")
 
 
 def _letters(text: str) -> int:
-    return sum(1 for char in text if char.isalnum())
+    return sum(map(str.isalnum, text))
 
 
 def noncommittal(text: str) -> Noncommittal:
@@ -336,22 +353,25 @@ def noncommittal(text: str) -> Noncommittal:
     cut = len(text) > _EXAMINED
     folded = _fold(text[:_EXAMINED])
     sentences = [part.strip(" \t\r\"'`*_#>-:,;()[]«»„“”") for part in _SPLIT.split(folded)]
-    sentences = [part for part in sentences if _letters(part)]
+    sentences = [part for part in sentences if any(map(str.isalnum, part))]
     if not sentences:
         return Noncommittal("yes", "empty")
-    refusing, other, mixed, first_rule, opens = 0, 0, False, "", False
+    rules = [rule for lang, hint in _HINTS.items() if hint.search(folded) for rule in _RULES[lang]]
+    refusing, mixed, first_rule, opens = 0, False, "", False
+    others: list[str] = []
     for index, sentence in enumerate(sentences):
-        found = next(((name, match) for name, rule in _RULES if (match := rule.search(sentence))), None)
-        if found is not None:
-            name, match = found
-            first_rule = first_rule or name
-            opens = opens or index == 0
-            refusing += _letters(sentence)
-            contrast = _CONTRASTS.search(sentence, match.start())
-            mixed = mixed or (contrast is not None and _letters(sentence[contrast.end() :]) > 8)
-        elif not any(filler.search(sentence) for filler in _FILLERS):
-            other += _letters(sentence)
+        found = next(((name, match) for name, rule in rules if (match := rule.search(sentence))), None)
+        if found is None:
+            others.append(sentence)
+            continue
+        name, match = found
+        first_rule = first_rule or name
+        opens = opens or index == 0
+        refusing += _letters(sentence)
+        contrast = _CONTRASTS.search(sentence, match.start())
+        mixed = mixed or (contrast is not None and _letters(sentence[contrast.end() :]) > 8)
     if refusing:
+        other = sum(_letters(sentence) for sentence in others if not _is_filler(sentence))
         if not other and not mixed and not cut:
             return Noncommittal("yes", first_rule)
         if opens or refusing >= _MOSTLY * (refusing + other):
@@ -359,6 +379,10 @@ def noncommittal(text: str) -> Noncommittal:
         return Noncommittal("no", "answer_with_caveat")
     if len(sentences) <= 2 and any(rule.search(sentence) for sentence in sentences for rule in _HEDGE):
         return Noncommittal("unsure", "hedge")
-    if not other and not cut:
+    if not cut and all(_is_filler(sentence) for sentence in sentences):
         return Noncommittal("unsure", "only_filler")
     return Noncommittal("no", "answer")
+
+
+def _is_filler(sentence: str) -> bool:
+    return any(filler.search(sentence) for filler in _FILLERS)

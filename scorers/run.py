@@ -17,6 +17,7 @@ from scorers.scorer import JudgedScorer, LocalScorer, ScorerInfo
 if TYPE_CHECKING:  # screening's workers run local scorers only and must not load an HTTP client
     from scorers.judge.planner import Planner
     from scorers.judge.question import Answer, Question
+from scorers.judged.base import ruled
 
 _LOG = logging.getLogger(__name__)
 _T = TypeVar("_T")
@@ -94,7 +95,9 @@ async def judge_interaction(
                 wanted += [(name, question) for question in asked]
         return wanted
 
-    asking = await planner.ask(interaction, collect, deadline=deadline, use_cache=attempt == 0)
+    asking = await planner.ask(
+        interaction, collect, known=ruled(interaction), deadline=deadline, use_cache=attempt == 0
+    )
     for scorer in running:
         got: list[Result] | Failed
         if scorer.info.name in broken:

@@ -98,7 +98,12 @@ class Endpoint:
     """Calls one endpoint. Its state (dialect, concurrency, breaker) is this process' own; one event loop only."""
 
     def __init__(
-        self, address: Address, options: JudgeOptions, http: httpx.AsyncClient, budget: Budget, runtime: Runtime
+        self,
+        address: Address,
+        options: JudgeOptions,
+        http: httpx.AsyncBaseTransport,
+        budget: Budget,
+        runtime: Runtime,
     ) -> None:
         self.address = address
         self.dialect = Dialect()
@@ -110,7 +115,7 @@ class Endpoint:
         self._pause_until = 0.0
         query = f"?api-version={options.api_version}" if options.api_version else ""
         base = address.base_url.rstrip("/")
-        self._urls = {path: f"{base}/{path}{query}" for path in ("chat/completions", "embeddings")}
+        self._urls = {path: httpx.URL(f"{base}/{path}{query}") for path in ("chat/completions", "embeddings")}
         self._headers = {name.lower(): value for name, value in options.headers.items()} | {
             "content-type": "application/json",
             "accept": "application/json",
@@ -309,8 +314,8 @@ class Endpoint:
             raise DeadlineExceeded("the deadline passed while the call waited for its turn") from None
 
     async def _exchange(self, path: str, body: bytes, key: str | None) -> _Sent:
-        request = self._http.build_request("POST", self._urls[path], content=body, headers=self._headers_with(key))
-        response = await self._http.send(request, stream=True)
+        request = httpx.Request("POST", self._urls[path], content=body, headers=self._headers_with(key))
+        response = await self._http.handle_async_request(request)
         try:
             chunks, size = [], 0
             async for chunk in response.aiter_bytes():

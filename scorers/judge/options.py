@@ -88,7 +88,9 @@ class JudgeOptions(_Model):
         default=None, description="PEM file of certificates to trust beside the system's."
     )
     proxy: str | None = Field(default=None, description="Proxy URL for all calls.")
-    proxy_from_env: bool = Field(default=True, description="Honour HTTP_PROXY, HTTPS_PROXY and NO_PROXY.")
+    proxy_from_env: bool = Field(
+        default=True, description="Honour HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY."
+    )
     embeddings: EmbeddingsOptions | None = Field(default=None, description="The embeddings endpoint.")
     plan: Literal["standard", "fused"] = Field(
         default="standard", description="standard: at most 5 calls an interaction; fused: 2, in larger replies."

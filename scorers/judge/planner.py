@@ -64,10 +64,20 @@ class Planner:
         self._secret = secret
 
     async def ask(
-        self, interaction: Interaction, collect: Collect, *, deadline: float, use_cache: bool = True
+        self,
+        interaction: Interaction,
+        collect: Collect,
+        *,
+        deadline: float,
+        known: Mapping[str, Answer] | None = None,
+        use_cache: bool = True,
     ) -> Asking:
-        """Ask until `collect` wants nothing more. Failures become answers with a `failure`; never raises them."""
+        """Ask until `collect` wants nothing more, starting from what is `known`.
+
+        Failures become answers with a `failure`; never raises them.
+        """
         session = _Session(self, Material.of(interaction, secret=self._secret), deadline, use_cache=use_cache)
+        session.asking.answers.update(known or {})
         for _ in range(_MAX_ROUNDS):
             wanted = _unite(collect(session.asking.answers), session.asking.answers)
             if not wanted:

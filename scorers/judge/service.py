@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
+import httpx
+
 from scorers.interaction import Interaction
 from scorers.judge.cache import VerdictCache
 from scorers.judge.check import CheckReport, check
@@ -17,7 +19,7 @@ from scorers.judge.limits import Budget, BudgetLimits
 from scorers.judge.observer import BreakerState, SilentObserver
 from scorers.judge.options import BudgetPeriod, JudgeOptions
 from scorers.judge.planner import Planner
-from scorers.judge.transport import make_client
+from scorers.judge.transport import make_transport, proxy_from
 from scorers.outcome import Result
 from scorers.run import fingerprint, judge_interaction
 from scorers.scorer import JudgedScorer
@@ -35,8 +37,8 @@ class JudgedMetric:
 class Judge:
     """Scores interactions by asking an LLM. Made anywhere; used, and closed, inside one event loop.
 
-    `environ` is where `api_key.env` is looked up (the composition root's environment). `secret` keys the verdict
-    cache and the fences; replicas need not share it.
+    `environ` is the composition root's environment, in which `api_key.env` and proxies are looked up. `secret` keys
+    the verdict cache and the fences; replicas need not share it.
     """
 
     def __init__(
@@ -54,13 +56,8 @@ class Judge:
         environ = environ if environ is not None else {}
         self._secret = secret = secret or secrets.token_bytes(32)
         monotonic = self._runtime.monotonic
-        self._http = make_client(
-            ca_file=options.ca_file,
-            proxy=options.proxy,
-            max_connections=options.max_concurrency * 2,
-            trust_env_proxies=options.proxy_from_env,
-            secure=any(url.startswith("https:") for url in _addresses(options)),
-        )
+        self._transports: list[httpx.AsyncBaseTransport] = []
+        self._environ = environ
         self.budget = Budget(
             hour=_limits(options.budget.hour, options.budget.share),
             day=_limits(options.budget.day, options.budget.share),
@@ -93,7 +90,13 @@ class Judge:
         )
 
     def _endpoint(self, name: str, base_url: str, model: str, keys: KeyProvider) -> Endpoint:
-        return Endpoint(Address(name, base_url, model, keys), self.options, self._http, self.budget, self._runtime)
+        options = self.options
+        proxy = options.proxy or (proxy_from(self._environ, base_url) if options.proxy_from_env else None)
+        transport = make_transport(
+            url=base_url, ca_file=options.ca_file, proxy=proxy, max_connections=options.max_concurrency
+        )
+        self._transports.append(transport)
+        return Endpoint(Address(name, base_url, model, keys), options, transport, self.budget, self._runtime)
 
     @property
     def metrics(self) -> tuple[JudgedMetric, ...]:
@@ -139,7 +142,8 @@ class Judge:
 
     async def close(self) -> None:
         """Close all connections; may be called twice."""
-        await self._http.aclose()
+        for transport in self._transports:
+            await transport.aclose()
 
     async def __aenter__(self) -> Self:
         return self
@@ -148,11 +152,6 @@ class Judge:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.close()
-
-
-def _addresses(options: JudgeOptions) -> list[str]:
-    embeddings = options.embeddings.base_url if options.embeddings is not None else None
-    return [address for address in (options.base_url, embeddings, options.proxy) if address is not None]
 
 
 def _limits(period: BudgetPeriod, share: float) -> BudgetLimits:

@@ -1,14 +1,15 @@
-"""The one place that makes an HTTP client: httpx as the interface, aiohttp's connections underneath.
+"""The one place that makes an HTTP transport: httpx as the interface, aiohttp's connections underneath.
 
 httpx's own pool scans its idle connections on every call and collapses at high concurrency. httpx-aiohttp keeps
 the interface, with traps that are handled here: the connection limit is given to the connector (the client's
-`limits` are ignored), environment proxies need a session that trusts the environment, cookies must not be
+`limits` are ignored), environment proxies are not honoured (they are resolved once, here), cookies must not be
 shared between calls, and there is no total timeout (callers put `asyncio.timeout` around each call).
 """
 
 from __future__ import annotations
 
 import ssl
+from collections.abc import Mapping
 from pathlib import Path
 
 import aiohttp
@@ -17,21 +18,20 @@ from httpx_aiohttp import AiohttpTransport
 
 from scorers.errors import BadScorerOptions, JudgeError, JudgeUnreachable
 
-_NO_TIMEOUT = httpx.Timeout(None)  # every call stands inside asyncio.timeout, which also bounds slow bodies
-
 TRANSPORT_ERRORS = (httpx.HTTPError, httpx.InvalidURL, aiohttp.ClientError, OSError)
 """What an exchange may raise: httpx-aiohttp lets some of aiohttp's errors through as they are."""
 
 
-def make_client(
-    *, ca_file: Path | None, proxy: str | None, max_connections: int, trust_env_proxies: bool, secure: bool
-) -> httpx.AsyncClient:
-    """A client for one endpoint. Must be called, and closed, inside the running loop that uses it.
+def make_transport(
+    *, url: str, ca_file: Path | None, proxy: str | None, max_connections: int
+) -> httpx.AsyncBaseTransport:
+    """A transport to the endpoint at `url`. Must be used, and closed, inside one running loop.
 
-    `ca_file` (PEM) is trusted beside the system's certificates. `trust_env_proxies` honours HTTP_PROXY and its
-    kin, which a composition root may allow. `secure` is false where every address is plain http: then the system's
-    certificates, which take some milliseconds, are not read, and no https address can be called.
+    It is used without `httpx.AsyncClient`, whose cookie jar, redirects and authentication cost a third of a call's
+    CPU and are not wanted here. `ca_file` (PEM) is trusted beside the system's certificates, which are not even
+    read for a plain http `url`.
     """
+    secure = url.startswith("https:") or (proxy or "").startswith("https:")
     context = ssl.create_default_context() if secure else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     if ca_file is not None:
         try:
@@ -43,17 +43,30 @@ def make_client(
         return aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=max_connections, ssl=context, ttl_dns_cache=60),
             cookie_jar=aiohttp.DummyCookieJar(),
-            trust_env=trust_env_proxies,
+            trust_env=False,  # aiohttp would read environment and .netrc anew, in a thread, for every call
         )
 
-    transport = AiohttpTransport(
+    return AiohttpTransport(
         verify=context,
         proxy=httpx.Proxy(proxy) if proxy else None,
         limits=httpx.Limits(max_connections=max_connections),
         client=session,
-        trust_env=trust_env_proxies,
+        trust_env=False,
     )
-    return httpx.AsyncClient(transport=transport, timeout=_NO_TIMEOUT, follow_redirects=False)
+
+
+def proxy_from(environ: Mapping[str, str], url: str) -> str | None:
+    """The proxy that HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY of `environ` (any case) name for `url`."""
+    values = {name.lower(): value.strip() for name, value in environ.items()}
+    target = httpx.URL(url)
+    host = target.host.lower()
+    for rule in values.get("no_proxy", "").lower().split(","):
+        name = rule.strip().removeprefix("*").removeprefix(".")
+        if rule.strip() == "*" or (
+            name and (host == name or host.endswith("." + name) or name == target.netloc.decode())
+        ):
+            return None
+    return values.get(f"{target.scheme}_proxy") or values.get("all_proxy") or None
 
 
 def classify(error: Exception) -> JudgeError:

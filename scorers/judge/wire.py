@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+import msgspec
+
 from scorers.errors import (
     BadReply,
     FormRefused,
@@ -78,6 +80,19 @@ class ChatReply:
 class EmbeddingReply:
     vectors: tuple[tuple[float, ...], ...]
     input_tokens: int | None = None
+
+
+class _Vector(msgspec.Struct):
+    embedding: list[float]
+    index: int | None = None
+
+
+class _Vectors(msgspec.Struct):
+    data: list[_Vector]
+    usage: dict[str, object] | None = None
+
+
+_VECTORS = msgspec.json.Decoder(_Vectors)
 
 
 def chat_body(
@@ -154,23 +169,18 @@ def read_chat(raw: bytes) -> ChatReply:
 
 def read_embeddings(raw: bytes, *, expected: int) -> EmbeddingReply:
     """Read an embeddings reply, in the order of the inputs. Raises `BadReply` for anything doubtful."""
-    body = _object(raw.decode("utf-8", "replace"))
-    data = body.get("data")
-    if not isinstance(data, list) or len(data) != expected:
-        raise BadReply(f"the embeddings reply does not hold {expected} vectors")
-    vectors: dict[int, tuple[float, ...]] = {}
-    for position, entry in enumerate(data):
-        index = entry.get("index", position) if isinstance(entry, dict) else None
-        vector = entry.get("embedding") if isinstance(entry, dict) else None
-        if not isinstance(index, int) or not isinstance(vector, list) or not vector:
-            raise BadReply("an entry of the embeddings reply is no vector")
-        if not all(isinstance(x, (int, float)) and not isinstance(x, bool) and math.isfinite(x) for x in vector):
-            raise BadReply("a vector of the embeddings reply holds something that is no finite number")
-        vectors[index] = tuple(float(x) for x in vector)
+    try:
+        body = _VECTORS.decode(raw)
+    except (msgspec.DecodeError, RecursionError):
+        raise BadReply("the body is no embeddings reply") from None
+    if len(body.data) != expected:
+        raise BadReply(f"the embeddings reply holds {len(body.data)} vectors for {expected} texts")
+    vectors = {p if e.index is None else e.index: tuple(e.embedding) for p, e in enumerate(body.data)}
     if sorted(vectors) != list(range(expected)) or len({len(vector) for vector in vectors.values()}) != 1:
         raise BadReply("the vectors of the embeddings reply do not fit together")
-    usage = body.get("usage")
-    tokens = _count(usage.get("prompt_tokens")) if isinstance(usage, dict) else None
+    if not all(vector and math.isfinite(sum(vector)) for vector in vectors.values()):
+        raise BadReply("a vector of the embeddings reply is empty or not finite")
+    tokens = _count((body.usage or {}).get("prompt_tokens"))
     return EmbeddingReply(tuple(vectors[index] for index in range(expected)), tokens)
 
 

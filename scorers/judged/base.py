@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from scorers.interaction import Field, Interaction
-from scorers.judge.question import Answer, Labelled, Labelling, Prompt
+from scorers.judge.question import WHOLE, Answer, Labelled, Labelling, Prompt
 from scorers.outcome import (
     Failed,
     FailedReason,
@@ -22,6 +22,8 @@ from scorers.scorer import Direction, Kind, ScorerInfo
 
 NONCOMMITTAL = "noncommittal"
 """The key of the refusal question, which several scorers ask."""
+RULED = "noncommittal_by_rule"
+"""The key under which the runner gives what the rules say of the response: known before anything is asked."""
 REFUSAL = NotApplicable(NotApplicableReason.REFUSAL)
 
 
@@ -73,11 +75,25 @@ def refusal_question(prompt: Prompt) -> Labelling:
     return Labelling(NONCOMMITTAL, prompt, frozenset({Field.RESPONSE}), ("yes", "no"), reasons=False)
 
 
+def ruled(interaction: Interaction) -> dict[str, Answer]:
+    """What is known of a response without asking, as answers to start from."""
+    if interaction.response is None:
+        return {}
+    found = noncommittal(interaction.response)
+    return {RULED: Answer(labels={WHOLE: Labelled(found.label, found.rule)})}
+
+
+def by_rule(interaction: Interaction, answers: Mapping[str, Answer]) -> Labelled:
+    """The rules' label (yes, no, unsure), with the rule's name as its reason; computed here if not given."""
+    given = answers.get(RULED) or ruled(interaction).get(RULED)
+    return (given.label if given is not None else None) or Labelled("yes", "empty")
+
+
 def refuses(interaction: Interaction, answers: Mapping[str, Answer]) -> Literal["yes", "no"] | Failed | None:
     """By the rules where they are sure, else by the judge; None while the judge has not been asked."""
-    by_rule = noncommittal(interaction.response or "").label
-    if by_rule != "unsure":
-        return by_rule
+    label = by_rule(interaction, answers).label
+    if label != "unsure":
+        return "yes" if label == "yes" else "no"
     answer = answers.get(NONCOMMITTAL)
     if answer is None:
         return None

@@ -6,9 +6,8 @@ from collections.abc import Mapping
 
 from scorers.interaction import Field, Interaction
 from scorers.judge.question import Answer, Prompt, Question
-from scorers.judged.base import info, missing, refusal_question, refuses, result
+from scorers.judged.base import by_rule, info, missing, refusal_question, refuses, result
 from scorers.outcome import Failed, Result, Score
-from scorers.refusal import noncommittal
 from scorers.scorer import Direction
 
 
@@ -33,8 +32,8 @@ class Noncommittal:
         refusing = refuses(interaction, answers)
         if refusing is None or isinstance(refusing, Failed):
             return [result(self.info, interaction, refusing or missing(None))]
-        ruled = noncommittal(interaction.response or "")
-        by = "judge" if ruled.label == "unsure" else "rule"
+        rule = by_rule(interaction, answers)
+        by = "judge" if rule.label == "unsure" else "rule"
         value = 1.0 if refusing == "yes" else 0.0
-        evidence = {"by": by, "rule": ruled.rule}
+        evidence = {"by": by, "rule": rule.reason}
         return [result(self.info, interaction, Score(value, raw=value, label=refusing), evidence=evidence)]
