@@ -320,13 +320,27 @@ def encode_proto(trace_id: bytes, head: Head) -> bytes:
     return b"\x0a\x10" + trace_id + b"\x12\x08" + head.span_id + parent + times + flags
 
 
-def cut(trace_id: bytes, head: Head, resource: bytes, encoding: Encoding) -> RawItem:
+def cut(trace_id: bytes, clip: Clip, resource: bytes, encoding: Encoding) -> RawItem:
     """The span as an item that the ordinary decoder reads, with all content gone."""
     if encoding is Encoding.PROTO:
-        data = encode_proto(trace_id, head)
-    else:
-        data = (
-            f'{{"traceId":"{trace_id.hex()}","spanId":"{head.span_id.hex()}","parentSpanId":"{head.parent.hex()}",'
-            f'"startTimeUnixNano":"{head.start}","endTimeUnixNano":"{head.end}","flags":{head.flags}}}'
-        ).encode()
-    return RawItem(data, resource, b"", encoding, cut=True)
+        return RawItem(_without_content(trace_id, clip), resource, b"", encoding, cut=True)
+    head = head_of(clip)
+    text = (
+        f'{{"traceId":"{trace_id.hex()}","spanId":"{head.span_id.hex()}","parentSpanId":"{head.parent.hex()}",'
+        f'"startTimeUnixNano":"{head.start}","endTimeUnixNano":"{head.end}","flags":{head.flags}}}'
+    )
+    return RawItem(text.encode(), resource, b"", encoding, cut=True)
+
+
+def _without_content(trace_id: bytes, clip: Clip) -> bytes:
+    """The fields that are kept, copied as they stand where there is no trace state between them."""
+    window, tail = clip
+    at = 38 if window[28:30] == b"\x22\x08" else 28
+    if window[at] == 0x2A:
+        times = at + 2 + window[at + 1]
+        if window[times] == 0x30:
+            times += 2
+        if window[times] == 0x39 and window[times + 9] == 0x41:
+            kept = window[:at] + window[times : times + 18]
+            return kept + tail.to_bytes(8, "little")[2:] if (tail >> 16) & 0xFFFF == _FLAGS_TAG else kept
+    return encode_proto(trace_id, head_of(clip))

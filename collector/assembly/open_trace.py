@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collector.assembly.heads import Clip, cut, head_of, local_parent
+from collector.assembly.heads import Clip, cut, local_parent
 from collector.otlp.model import Encoding, RawItem
 from collector.records.trace import Release, ReleasedTrace
 
@@ -84,7 +84,7 @@ class OpenTrace:
         return ReleasedTrace(
             trace_id=self.trace_id.hex(),
             spans=tuple(
-                span if isinstance(span, RawItem) else cut(self.trace_id, head_of(span[0]), *span[1])
+                span if isinstance(span, RawItem) else cut(self.trace_id, span[0], *span[1])
                 for span in self.spans.values()
             ),
             logs=tuple(self.logs.values()),

@@ -134,11 +134,18 @@ def test_random_bytes_never_crash() -> None:
 
 @pytest.mark.parametrize("encoding", list(Encoding))
 def test_a_cut_span_says_what_its_head_says(encoding: Encoding) -> None:
-    head = heads.Head(span_id(7), span_id(6), 2**63, 2**63 + 5, 0x301)
-    item = heads.cut(trace_id(3), head, b"", encoding)
-    assert item.cut
+    rng = random.Random(10)
+    messages = [random_span(rng, number) for number in range(1, 200)]
+    read = heads.read(group_of(messages, [m.SerializeToString() for m in messages], Encoding.PROTO))
     walk = heads.walk_proto if encoding is Encoding.PROTO else heads.walk_json
-    assert walk(item.data, span_id(7)) == head
+    for message, clip in zip(messages, read.heads.clips(list(range(len(messages)))), strict=True):
+        item = heads.cut(message.trace_id, clip, b"", encoding)
+        assert item.cut
+        assert walk(item.data, message.span_id) == expected(message)
+        if encoding is Encoding.PROTO:
+            left = Span.FromString(item.data)
+            assert (left.trace_id, left.span_id, left.name) == (message.trace_id, message.span_id, "")
+            assert not left.attributes and not left.trace_state
 
 
 def test_traces_are_told_apart_whatever_their_ids() -> None:
