@@ -66,6 +66,14 @@ FUNCTION_WORDS: Mapping[str, frozenset[str]] = {
 """Function words by BCP 47 primary tag: they carry little about what a sentence claims, and much about its
 language."""
 
+FUNCTION_GRAMS: frozenset[str] = _listed(
+    "니다 습니 합니 입니 됩니 있습 했습 었습 았습 하는 하고 하여 해서 에서 에게 으로 까지 부터 이다 이며 이고 있는 있다 "
+    "한다 된다 되는 되어 하지 것은 것이 것을 것으 대한 위한 위해 경우 그리 리고 또는 및 등 수 는데 지만 어요 아요 해요 "
+    "です ます まし した して いる ある する れる から まで ので など この その それ ませ せん こと もの ため よう という った "
+    "て は が を に の と で も の は 的 了 是 在 和 有 这 那 我们 他们 一个 可以"
+)
+"""Character pairs of Korean, Japanese and Chinese endings and particles: they say little, as function words do."""
+
 NEGATORS: frozenset[str] = _listed(
     "not no never none nor neither cannot without nobody nothing nowhere hardly n't nicht kein keine "
     "keinen keiner keinem nie niemals ohne weder pas jamais aucun aucune sans rien nunca jamás ningún "

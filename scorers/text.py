@@ -85,7 +85,12 @@ def scripts(text: str, limit: int = 2000) -> Counter[str]:
     if head.isascii():
         letters = sum(map(str.isalpha, head))
         return Counter({"latin": letters}) if letters else Counter()
-    return Counter(name for name in map(script, head) if name)
+    found: Counter[str] = Counter()
+    for character, count in Counter(head).items():  # a text has few distinct characters
+        name = script(character)
+        if name:
+            found[name] += count
+    return found
 
 
 _BY_SCRIPT = {"hangul": "ko", "kana": "ja", "devanagari": "hi", "thai": "th", "greek": "el", "hebrew": "he"}
@@ -107,13 +112,22 @@ def language(text: str) -> str | None:
     name, count = found.most_common(1)[0]
     if name != "latin":
         return _BY_SCRIPT.get(name) if count * 10 >= total * 3 else None
-    words = re.findall(r"[^\W\d_]+", text[:2000].casefold())
-    if len(words) < 3:
+    listed = re.findall(r"[^\W\d_]+", text[:600].casefold())
+    if len(listed) < 3:
         return None
-    hits = {tag: sum(word in listed for word in words) for tag, listed in FUNCTION_WORDS.items()}
-    ranked = sorted(hits.items(), key=lambda item: -item[1])
+    hits: dict[str, int] = {}
+    for word in listed:
+        for tag in _LANGUAGES_OF.get(word, ()):
+            hits[tag] = hits.get(tag, 0) + 1
+    ranked = [*sorted(hits.items(), key=lambda item: -item[1])[:2], ("", 0), ("", 0)]
     (best, top), (_, second) = ranked[0], ranked[1]
-    return best if top >= 2 and top * 6 >= len(words) and top >= second * 1.2 + 0.5 else None
+    return best if top >= 2 and top * 6 >= len(listed) and top >= second * 1.2 + 0.5 else None
+
+
+_LANGUAGES_OF: dict[str, tuple[str, ...]] = {
+    word: tuple(tag for tag, listed in FUNCTION_WORDS.items() if word in listed)
+    for word in frozenset().union(*FUNCTION_WORDS.values())
+}
 
 
 _INITIAL = re.compile(r"(?:^|\s)(?:[^\W\d_]\.)+$")
@@ -127,7 +141,7 @@ def sentences(text: str, tag: str | None = None, limit: int | None = None) -> li
     ("M. Dupont") and Japanese quotations. A line break ends a sentence. Text is expected `clean`.
     """
     if tag is None:
-        tag = language(text) or "en"
+        tag = "en" if text.isascii() else language(text) or "en"
     found: list[str] = []
     for block in _blocks(_SURROGATE.sub("\ufffd", text)):
         carried = ""
@@ -222,6 +236,7 @@ _NUMBER = re.compile(
     r"(?P<sign>[$€£¥₩]\s?)?(?<![A-Za-z\d.])(?P<number>\d{1,3}(?:[.,'’ ]\d{3})+(?![\d])(?:[.,]\d+)?|\d+(?:[.,]\d+)?)"
     r"(?P<ordinal>st|nd|rd|th|s)?(?P<gap>[\s-]?)(?P<after>[%°][CF]?|[^\W\d_]+\.?)?"
 )
+_DIGIT = re.compile(r"\d")
 _ISO_DATE = re.compile(r"(?<!\d)(\d{4})[-/.](\d{1,2})[-/.](\d{1,2})(?!\d)")
 _ASIAN_DATE = re.compile(r"(\d{1,2})\s?[月월]\s?(\d{1,2})\s?[日일]")
 _DAY_MONTH = re.compile(r"(\d{1,2})(?:st|nd|rd|th|\.)?\s+(?:of\s+|de\s+)?([^\W\d_]{3,10})", re.UNICODE)
@@ -281,13 +296,15 @@ def _first_unit(following: str) -> str:
     return UNITS.get(match.group(1).casefold(), "") if match else ""
 
 
-def quantities(text: str) -> list[Quantity]:
+def quantities(text: str, found_words: list[str] | None = None) -> list[Quantity]:
     """The numbers of `clean` text with unit, currency, percent or date, in order of appearance.
 
-    Number words are English only; "one" is left out, since it is mostly a pronoun.
+    Number words are English only; "one" is left out, since it is mostly a pronoun. `found_words` are the text's
+    `words` where the caller has them.
     """
     found: list[Quantity] = []
-    if _has_digit(text):
+    folded = {word.casefold() for word in (words(text) if found_words is None else found_words)}
+    if _DIGIT.search(text) is not None:
         for match in _NUMBER.finditer(text):
             value = canonical_number(match.group("number"))
             after = match.group("after") or ""
@@ -303,7 +320,9 @@ def quantities(text: str) -> list[Quantity]:
                 value = _times(value, factor)
             shown = match.group(0).strip() if unit or factor != 1.0 else match.group("number")
             found.append(Quantity(value, unit, shown))
-        found.extend(_dates(text))
+        found.extend(_dates(text, named=not folded.isdisjoint(MONTHS)))
+    if folded.isdisjoint(NUMBER_WORDS):
+        return found
     for match in _NUMBER_WORD.finditer(text):
         word = match.group(1).casefold()
         if word == "one":
@@ -321,11 +340,8 @@ def quantities(text: str) -> list[Quantity]:
     return found
 
 
-def _has_digit(text: str) -> bool:
-    return re.search(r"\d", text) is not None
-
-
-def _dates(text: str) -> list[Quantity]:
+def _dates(text: str, *, named: bool) -> list[Quantity]:
+    """Days of months; `named` tells whether a month's name occurs at all."""
     found = [
         Quantity(str(int(day)), f"m{int(month):02}", f"{year}-{month}-{day}")
         for year, month, day in _ISO_DATE.findall(text)
@@ -336,6 +352,8 @@ def _dates(text: str) -> list[Quantity]:
         for month, day in _ASIAN_DATE.findall(text)
         if 1 <= int(month) <= 12
     ]
+    if not named:
+        return found
     for day, name in _DAY_MONTH.findall(text):
         if name.casefold() in MONTHS and 1 <= int(day) <= 31:
             found.append(Quantity(str(int(day)), f"m{MONTHS[name.casefold()]:02}", f"{day} {name}"))
@@ -366,4 +384,6 @@ _NEGATION = re.compile(NEGATOR_PATTERN)
 def negations(text: str, found: list[str]) -> int:
     """How many denials the sentence holds, by word lists and by Korean, Japanese, Chinese and "n't" parts."""
     count = sum(word.casefold() in NEGATORS for word in found)
+    if text.isascii():
+        return count + text.count("n't")
     return count + len(_NEGATION.findall(text))

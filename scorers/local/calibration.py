@@ -37,9 +37,9 @@ from scorers.local.table import FORMAT, Model
 from scorers.scorer import Tier
 
 MODEL_OF_TASK = {"groundedness": "support", "context_relevance": "passage", "response_relevancy": "response"}
-UNSIGNED = frozenset({"precision", "short"})
-"""Features whose sign the data decides: neither is support, each tells how much else the text says."""
-SWAP_SHARE, PLANTED_SHARE = 0.3, 0.3
+UNSIGNED = frozenset({"short"})
+"""Features whose sign the data decides: length is neither support nor relevance."""
+SWAP_SHARE, PLANTED_SHARE = 0.3, 0.1
 """Weight of a set's swaps and planted faults beside its own rows."""
 _PLANTED = ("number", "unit", "date", "name", "negation", "inserted")
 
@@ -50,7 +50,8 @@ class SetReport:
 
     `held_out_documents` comes from cross-validation by document, `held_out_set` from a model that never saw the
     set. AUROC (Spearman for graded sets) with a 95 % interval, balanced accuracy at 0.5, calibration error.
-    `swapped` is the AUROC of supported responses against the same with another document's contexts.
+    `swapped` and `planted` are the AUROC of supported responses against the same with another document's contexts,
+    and against the same with a planted fault. Sets of supported responses only have no AUROC of their own.
     """
 
     name: str
@@ -68,6 +69,7 @@ class SetReport:
     balanced_accuracy: float
     calibration_error: float
     swapped: float | None = None
+    planted: float | None = None
 
 
 @dataclass(slots=True)
@@ -173,11 +175,13 @@ def _report(tier: Tier, model: str, one: _Prepared, folds: Sequence[Model], alon
     labels, scores = one.own.labels, _crossed(one.own, folds, fitted)
     measure = spearman if one.about.graded else auroc
     low, high = (float("nan"), float("nan")) if one.about.graded else auroc_interval(labels, scores)
-    swapped = None
-    if one.swaps is not None:
-        good = scores[labels == 1.0]
-        other = _crossed(one.swaps, folds, fitted)
-        swapped = auroc(np.r_[np.ones(len(good)), np.zeros(len(other))], np.r_[good, other])
+    good = scores[labels == 1.0]
+    against: list[float | None] = []
+    for made in (one.swaps, one.planted):
+        other = None if made is None else _crossed(made, folds, fitted)
+        against.append(
+            None if other is None else auroc(np.r_[np.ones(len(good)), np.zeros(len(other))], np.r_[good, other])
+        )
     return SetReport(
         one.about.name,
         str(tier),
@@ -193,7 +197,7 @@ def _report(tier: Tier, model: str, one: _Prepared, folds: Sequence[Model], alon
         float("nan") if alone is None else measure(labels, predict(alone, one.own.features)),
         balanced_accuracy(labels, scores),
         calibration_error(labels, scores),
-        swapped,
+        *against,
     )
 
 
@@ -203,7 +207,10 @@ def refit(engine: Engine, sets: Sequence[LabelledSet]) -> tuple[dict[str, Model]
     reports: list[SetReport] = []
     names = feature_names(engine.tier)
     for task, model in MODEL_OF_TASK.items():
-        chosen = [_prepare(engine, model, one) for one in sets if one.task == task]
+        own = [one for one in sets if one.task == task]
+        if task == "groundedness":
+            own += [answers for one in sets if (answers := one.supported_answers()) is not None]
+        chosen = [_prepare(engine, model, one) for one in own]
         fitting = [one for one in chosen if one.about.fit and one.about.weight > 0]
         if not fitting:
             continue
@@ -251,15 +258,15 @@ def report_text(reports: Sequence[SetReport]) -> str:
     """The report as a table for people."""
     head = (
         f"{'tier':5} {'model':9} {'set':22} {'rows':>5} {'measure':9} {'documents':>9} {'95 %':>11} {'set':>6} "
-        f"{'BA':>5} {'cal.err':>7} {'swapped':>7}"
+        f"{'BA':>5} {'cal.err':>7} {'swapped':>7} {'planted':>7}"
     )
     lines = [head]
     for one in reports:
         name = one.name if one.fitted else f"{one.name} (unseen)"
-        swapped = "" if one.swapped is None else f"{one.swapped:.3f}"
+        made = ["" if value is None else f"{value:.3f}" for value in (one.swapped, one.planted)]
         lines.append(
             f"{one.tier:5} {one.model:9} {name:22} {one.rows:5} {one.measure:9} {one.held_out_documents:9.3f} "
             f"{one.low:5.2f}-{one.high:.2f} {one.held_out_set:6.3f} {one.balanced_accuracy:5.2f} "
-            f"{one.calibration_error:7.3f} {swapped:>7}"
+            f"{one.calibration_error:7.3f} {made[0]:>7} {made[1]:>7}"
         )
     return "\n".join(lines)

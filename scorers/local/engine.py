@@ -19,7 +19,6 @@ from scorers.local.support import SentenceSupport, Support, brevity, summary
 from scorers.local.table import Model, Table
 from scorers.refusal import Noncommittal, noncommittal
 from scorers.scorer import Tier
-from scorers.text import scripts
 
 _T = TypeVar("_T")
 _KEPT = 256
@@ -216,7 +215,7 @@ class Engine:
 def comparable(one: Reading, others: Sequence[Reading]) -> bool:
     """Whether lexical comparison of `one` with `others` means anything: do they share the script of most of its
     letters? Language within a script is not looked at: names and numbers still compare."""
-    found = scripts(one.text)
+    found = one.scripts
     if not found:
         return True
     main, count = found.most_common(1)[0]
@@ -225,7 +224,7 @@ def comparable(one: Reading, others: Sequence[Reading]) -> bool:
     family = {"han", "kana"} if main in ("han", "kana") else {main}
     letters = shared = 0
     for other in others:
-        present = scripts(other.text)
+        present = other.scripts
         letters += sum(present.values())
         shared += sum(present[name] for name in family)
     return letters < 8 or shared * 20 >= letters

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from scorers.errors import ScorerError
@@ -34,7 +34,11 @@ class Labelled:
 
 @dataclass(frozen=True, slots=True)
 class LabelledSet:
-    """The rows of one file, all of one task. `weight` is the set's share in fitting; 0 or `fit` false keeps it out."""
+    """The rows of one file, all of one task.
+
+    `weight` is the set's share in fitting; 0 or `fit` false keeps it out. `written_from_contexts` says that people
+    wrote the good responses from the contexts, so that these rows are supported ones too.
+    """
 
     name: str
     rows: Sequence[Labelled]
@@ -42,6 +46,16 @@ class LabelledSet:
     origin: str = ""
     fit: bool = True
     weight: float = 1.0
+    written_from_contexts: bool = False
+
+    def supported_answers(self) -> LabelledSet | None:
+        """The good rows as a groundedness set of supported responses, where they are known to be."""
+        rows = [
+            replace(row, task="groundedness", label=1.0)
+            for row in self.rows
+            if row.label == 1.0 and row.interaction.contexts and self.written_from_contexts
+        ]
+        return replace(self, name=f"{self.name}+contexts", rows=rows, weight=self.weight / 2) if rows else None
 
     @property
     def task(self) -> str:
@@ -107,5 +121,6 @@ def read_set(path: Path, about: Mapping[str, Mapping[str, object]] | None = None
         licence=str(known.get("licence", "not stated")),
         origin=str(known.get("origin", "")),
         fit=bool(known.get("fit", True)),
+        written_from_contexts=bool(known.get("written_from_contexts", False)),
         weight=float(weight) if isinstance(weight, int | float) else 1.0,
     )

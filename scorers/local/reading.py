@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -16,7 +16,7 @@ from hashlib import blake2b
 from importlib import resources
 
 from scorers.interaction import Interaction
-from scorers.lexicon import FUNCTION_WORDS, NUMBER_WORDS
+from scorers.lexicon import FUNCTION_GRAMS, FUNCTION_WORDS, NUMBER_WORDS
 from scorers.text import (
     GRAM_SCRIPTS,
     Quantity,
@@ -27,6 +27,7 @@ from scorers.text import (
     negations,
     quantities,
     script,
+    scripts,
     sentences,
     stem,
     words,
@@ -151,6 +152,10 @@ class Reading:
         return found
 
     @cached_property
+    def scripts(self) -> Counter[str]:
+        return scripts(self.text)
+
+    @cached_property
     def language(self) -> str | None:
         return language(self.text)
 
@@ -248,14 +253,16 @@ class Reader:
             tokens,
             content,
             sum(content.values()),
-            quantities(read),
+            quantities(read, written),
             negations(read, written) % 2 == 1,
         )
 
     def _word(self, word: str) -> tuple[tuple[str, float], ...]:
         folded = word.casefold()
         if script(folded[0]) in GRAM_SCRIPTS:
-            return tuple((gram, _GRAM_WEIGHT) for gram in grams(folded))
+            return tuple(
+                (gram, _FUNCTION_WEIGHT if gram in FUNCTION_GRAMS else _GRAM_WEIGHT) for gram in grams(folded)
+            )
         if folded[0].isdigit():
             return ((folded, 0.8),)
         if folded in NUMBER_WORDS and folded != "one":

@@ -26,15 +26,13 @@ FEATURES = (
     "units",
     "names",
     "first_person",
-    "unseen_word",
 )
 """Per sentence, in [0, 1] or [-1, 0], more is better. `recall`: weighted share of the sentence's tokens that occur
 in the contexts. `novel_recall`: the same over tokens that the question does not hold. `best`: the highest
 recall by one context sentence; `best_agreeing`: the same where a context sentence that differs in denial or
 lacks a number counts for less. `sequence`: longest common subsequence with one passage over the sentence's
 length (ROUGE-L precision; Lin 2004). `pairs`, `triples`: share of neighbouring tokens found in one passage.
-`numbers`, `units`, `names`, `first_person`: minus the share (capped count) that the contexts do not have.
-`unseen_word`: minus the weight of the heaviest word missing."""
+`numbers`, `units`, `names`, `first_person`: minus the share (capped count) that the contexts do not have."""
 
 
 @dataclass(slots=True)
@@ -170,7 +168,6 @@ class Support:
             -min(2, len(other_units)) / 2,
             -min(3, len(missing_names)) / 3,
             -min(2, spoken) / 2,
-            -missing[0][0] if missing else 0.0,
         ]
         return SentenceSupport(
             index,
