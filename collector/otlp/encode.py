@@ -48,7 +48,7 @@ def encode_items(raw_items: Iterable[RawItem], signal: Signal) -> list[tuple[Enc
 
 def to_batches(raw_items: Iterable[RawItem], signal: Signal) -> list[Batch]:
     """Loose items as batches with their ids read again, one for each encoding that occurs."""
-    reader = RequestReader(max_item_bytes=2**31, intern=Interner())
+    reader = RequestReader(max_item_bytes=2**31, max_parts=2**63, intern=Interner())
     return [reader.read(body, signal, encoding) for encoding, body in encode_items(raw_items, signal)]
 
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import re
 from binascii import unhexlify
-from collections.abc import Callable
-from typing import ClassVar
+from collections.abc import Callable, Sequence
+from typing import ClassVar, TypeVar
 
 import msgspec
 
@@ -84,8 +84,9 @@ _SPAN_REQUEST = msgspec.json.Decoder(_SpanRequest)
 _LOG_REQUEST = msgspec.json.Decoder(_LogRequest)
 
 
-def split_json(body: bytes, signal: Signal, reject: Callable[[str], None]) -> Parts:
-    """Split a request. What cannot be read below the outermost level is told to `reject`, one call each.
+def split_json(body: bytes, signal: Signal, reject: Callable[[str], None], spend: Callable[[int], None]) -> Parts:
+    """Split a request. What cannot be read below the outermost level is told to `reject`, one call each;
+    `spend` is told of groups and items before they are looked at, and may raise.
 
     Raises `UnreadableJson`.
     """
@@ -95,37 +96,39 @@ def split_json(body: bytes, signal: Signal, reject: Callable[[str], None]) -> Pa
         try:
             request = decoder.decode(body)
         except msgspec.ValidationError:
-            return _by_parts(body, signal, reject)
+            return _by_parts(body, signal, reject, spend)
         except msgspec.DecodeError:
             mended = mend_surrogates(body)
             if mended is body:
                 raise
-            return split_json(mended, signal, reject)
+            return split_json(mended, signal, reject, spend)
     except RecursionError as error:
         raise UnreadableJson("it is nested too deeply") from error
     except msgspec.DecodeError as error:
         raise UnreadableJson(str(error)) from error
     parts: Parts = []
-    for of_resource in (*(request.parts or ()), *(request.parts_2 or ())):
+    of_resources: list[_SpanResource | _LogResource] = _both(request.parts, request.parts_2, spend)
+    for of_resource in of_resources:
         resource = _text(of_resource.resource)
-        for of_scope in (*(of_resource.parts or ()), *(of_resource.parts_2 or ())):
-            parts.append(_scope_part(resource, of_scope))
+        of_scopes: list[_SpanScope | _LogScope] = _both(of_resource.parts, of_resource.parts_2, spend)
+        for of_scope in of_scopes:
+            parts.append(_scope_part(resource, of_scope, spend))
     return parts
 
 
-def _by_parts(body: bytes, signal: Signal, reject: Callable[[str], None]) -> Parts:
+def _by_parts(body: bytes, signal: Signal, reject: Callable[[str], None], spend: Callable[[int], None]) -> Parts:
     """The slow way, level by level, for a body of which some part has the wrong shape."""
     traces = signal is Signal.TRACES
     request = msgspec.json.decode(body, type=_SpanRequestParts if traces else _LogRequestParts)
     parts: Parts = []
-    for part in (*(request.parts or ()), *(request.parts_2 or ())):
+    for part in _both(request.parts, request.parts_2, spend):
         try:
             of_resource = msgspec.json.decode(part, type=_SpanResourceParts if traces else _LogResourceParts)
         except msgspec.DecodeError:
             reject("unreadable group of one resource")
             continue
         resource = _text(of_resource.resource)
-        for scope_part in (*(of_resource.parts or ()), *(of_resource.parts_2 or ())):
+        for scope_part in _both(of_resource.parts, of_resource.parts_2, spend):
             try:
                 of_scope: _SpanScope | _LogScope = msgspec.json.decode(
                     scope_part, type=_SpanScope if traces else _LogScope
@@ -133,13 +136,26 @@ def _by_parts(body: bytes, signal: Signal, reject: Callable[[str], None]) -> Par
             except msgspec.DecodeError:
                 reject("unreadable group of one scope")
                 continue
-            parts.append(_scope_part(resource, of_scope))
+            parts.append(_scope_part(resource, of_scope, spend))
     return parts
 
 
-def _scope_part(resource: bytes, of_scope: _SpanScope | _LogScope) -> tuple[bytes, bytes, list[bytes]]:
+_Part = TypeVar("_Part")
+
+
+def _both(
+    camel: Sequence[_Part] | None, snake: Sequence[_Part] | None, spend: Callable[[int], None]
+) -> list[_Part]:
+    """A list under either of its names."""
+    spend(len(camel or ()) + len(snake or ()))
+    return [*(camel or ()), *(snake or ())]
+
+
+def _scope_part(
+    resource: bytes, of_scope: _SpanScope | _LogScope, spend: Callable[[int], None]
+) -> tuple[bytes, bytes, list[bytes]]:
     # A Raw is a view that keeps the whole body alive; bytes() cuts it loose.
-    return resource, _text(of_scope.scope), list(map(bytes, (*(of_scope.items or ()), *(of_scope.items_2 or ()))))
+    return resource, _text(of_scope.scope), list(map(bytes, _both(of_scope.items, of_scope.items_2, spend)))
 
 
 def _text(raw: msgspec.Raw) -> bytes:

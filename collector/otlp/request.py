@@ -15,6 +15,7 @@ from google.protobuf.message import DecodeError
 
 from collector.otlp import schema
 from collector.otlp.batch import Batch, Group, Signal
+from collector.otlp.bounds import MAX_PARTS, TooManyParts, check_json, check_proto
 from collector.otlp.json_request import JsonIds, UnreadableJson, split_json
 from collector.otlp.model import Encoding
 
@@ -30,6 +31,10 @@ DEFAULT_MAX_ITEM_BYTES = 4 * 1024 * 1024
 
 class UnreadableRequest(ValueError):
     """A request body that is not what its content type and path say. The message is fit for the sender."""
+
+
+class OverfullRequest(UnreadableRequest):
+    """A request of more parts than one may have; see `bounds`."""
 
 
 class Interner:
@@ -58,12 +63,21 @@ class Interner:
         return value
 
 
-class _Rejections:
-    __slots__ = ("count", "reasons")
+class _Tally:
+    """What was rejected of a request, and how many parts it may still have."""
 
-    def __init__(self) -> None:
+    __slots__ = ("_limit", "_room", "count", "reasons")
+
+    def __init__(self, max_parts: int) -> None:
+        self._limit = self._room = max_parts
         self.count = 0
         self.reasons: dict[str, int] = {}
+
+    def spend(self, parts: int) -> None:
+        """Raises `TooManyParts`."""
+        self._room -= parts
+        if self._room < 0:
+            raise TooManyParts(f"more than {self._limit} groups and items")
 
     def add(self, reason: str) -> None:
         self.count += 1
@@ -74,34 +88,52 @@ class _Rejections:
 
 
 class RequestReader:
-    """Reads request bodies. `max_item_bytes` is the size over which one span or log record is rejected."""
+    """Reads request bodies.
 
-    def __init__(self, *, max_item_bytes: int = DEFAULT_MAX_ITEM_BYTES, intern: Interner | None = None) -> None:
+    `max_item_bytes` is the size over which one span or log record is rejected, `max_parts` the number of groups
+    and items over which a request is (see `bounds`).
+    """
+
+    def __init__(
+        self,
+        *,
+        max_item_bytes: int = DEFAULT_MAX_ITEM_BYTES,
+        max_parts: int = MAX_PARTS,
+        intern: Interner | None = None,
+    ) -> None:
         self._max_item_bytes = max_item_bytes
+        self._max_parts = max_parts
         self._intern = intern if intern is not None else Interner()
 
     def read(self, body: bytes, signal: Signal, encoding: Encoding) -> Batch:
         """Raises `UnreadableRequest`."""
-        rejections = _Rejections()
+        tally = _Tally(self._max_parts)
         split = self._proto if encoding is Encoding.PROTO else self._json
-        groups = split(body, signal, rejections)
-        return Batch(signal, groups, rejections.count, rejections.text())
+        try:
+            groups = split(body, signal, tally)
+        except TooManyParts as error:
+            raise OverfullRequest(f"the request of {len(body)} bytes has {error}; send smaller batches") from error
+        return Batch(signal, groups, tally.count, tally.text())
 
     # --- protobuf
 
-    def _proto(self, body: bytes, signal: Signal, rejections: _Rejections) -> list[Group]:
+    def _proto(self, body: bytes, signal: Signal, tally: _Tally) -> list[Group]:
         groups: list[Group] = []
+        check_proto(body, self._max_parts)
         try:
-            for of_resource in schema.Request.FromString(body).groups:
+            of_resources = schema.Request.FromString(body).groups
+            tally.spend(len(of_resources))
+            for of_resource in of_resources:
                 resource = self._intern(b"".join(of_resource.resource))
+                tally.spend(len(of_resource.scopes))
                 for of_scope in of_resource.scopes:
-                    self._proto_scope(of_scope, resource, signal, groups, rejections)
+                    self._proto_scope(of_scope, resource, signal, groups, tally)
         except DecodeError:
             groups.clear()
-            self._proto_by_parts(body, signal, groups, rejections)
+            self._proto_by_parts(body, signal, groups, tally)
         return groups
 
-    def _proto_by_parts(self, body: bytes, signal: Signal, groups: list[Group], rejections: _Rejections) -> None:
+    def _proto_by_parts(self, body: bytes, signal: Signal, groups: list[Group], tally: _Tally) -> None:
         """The slow way, level by level, for a body that is broken somewhere."""
         try:
             of_resources = list(schema.RequestParts.FromString(body).parts)
@@ -110,61 +142,64 @@ class RequestReader:
                 f"the body of {len(body)} bytes is not a protobuf {_request_name(signal)}; "
                 "check that it is complete and that Content-Type names its encoding"
             ) from error
+        tally.spend(len(of_resources))
         for part in of_resources:
             try:
                 of_resource = schema.ResourceParts.FromString(part)
             except DecodeError:
-                rejections.add("unreadable group of one resource")
+                tally.add("unreadable group of one resource")
                 continue
             resource = self._intern(b"".join(of_resource.resource))
+            tally.spend(len(of_resource.parts))
             for scope_part in of_resource.parts:
                 try:
                     of_scope = schema.ScopeItems.FromString(scope_part)
                 except DecodeError:
-                    rejections.add("unreadable group of one scope")
+                    tally.add("unreadable group of one scope")
                     continue
-                self._proto_scope(of_scope, resource, signal, groups, rejections)
+                self._proto_scope(of_scope, resource, signal, groups, tally)
 
     def _proto_scope(
-        self, of_scope: object, resource: bytes, signal: Signal, groups: list[Group], rejections: _Rejections
+        self, of_scope: object, resource: bytes, signal: Signal, groups: list[Group], tally: _Tally
     ) -> None:
         scope = self._intern(b"".join(of_scope.scope))  # type: ignore[attr-defined]  # built at start
+        tally.spend(len(of_scope.items))  # type: ignore[attr-defined]  # built at start
         items: list[bytes] = list(of_scope.items)  # type: ignore[attr-defined]  # built at start
         if not items:
             return
         group = Group(resource, scope, Encoding.PROTO)
-        items = self._within_size(items, rejections)
+        items = self._within_size(items, tally)
         if signal is Signal.LOGS:
-            self._proto_log_ids(items, group, rejections)
+            self._proto_log_ids(items, group, tally)
         elif not _ids_at_fixed_place(items, group):
-            self._proto_span_ids(items, group, rejections)
+            self._proto_span_ids(items, group, tally)
         if group.items:
             groups.append(group)
 
-    def _proto_span_ids(self, items: Iterable[bytes], group: Group, rejections: _Rejections) -> None:
+    def _proto_span_ids(self, items: Iterable[bytes], group: Group, tally: _Tally) -> None:
         for item in items:
             try:
                 ids = schema.SpanIds.FromString(item)
             except DecodeError:
-                rejections.add("unreadable span")
+                tally.add("unreadable span")
                 continue
             trace_id, span_id = ids.trace_id, ids.span_id
             if len(trace_id) != 16 or trace_id == _NO_TRACE:
-                rejections.add("span whose trace id is missing, all zero or not 16 bytes long")
+                tally.add("span whose trace id is missing, all zero or not 16 bytes long")
             elif len(span_id) != 8 or span_id == _NO_SPAN:
-                rejections.add("span whose span id is missing, all zero or not 8 bytes long")
+                tally.add("span whose span id is missing, all zero or not 8 bytes long")
             else:
                 group.trace_ids.append(trace_id)
                 group.span_ids.append(span_id)
                 group.items.append(item)
 
-    def _proto_log_ids(self, items: Iterable[bytes], group: Group, rejections: _Rejections) -> None:
+    def _proto_log_ids(self, items: Iterable[bytes], group: Group, tally: _Tally) -> None:
         parse = schema.LogIds.FromString
         for item in items:
             try:
                 ids = parse(item)
             except DecodeError:
-                rejections.add("unreadable log record")
+                tally.add("unreadable log record")
                 continue
             trace_id, span_id = ids.trace_id, ids.span_id
             # The specification lets a record be in no trace: invalid ids mean that, and are no error.
@@ -174,10 +209,11 @@ class RequestReader:
 
     # --- JSON
 
-    def _json(self, body: bytes, signal: Signal, rejections: _Rejections) -> list[Group]:
+    def _json(self, body: bytes, signal: Signal, tally: _Tally) -> list[Group]:
         groups: list[Group] = []
+        check_json(body, self._max_parts)
         try:
-            parts = split_json(body, signal, rejections.add)
+            parts = split_json(body, signal, tally.add, tally.spend)
         except UnreadableJson as error:
             raise UnreadableRequest(
                 f"the body of {len(body)} bytes is not an OTLP/JSON {_request_name(signal)}: {error}"
@@ -187,7 +223,7 @@ class RequestReader:
             if not items:
                 continue
             group = Group(self._intern(resource), self._intern(scope), Encoding.JSON)
-            kept = self._within_size(items, rejections)
+            kept = self._within_size(items, tally)
             at_fixed_place = ids.read_all(kept)
             if at_fixed_place is not None:
                 group.trace_ids, group.span_ids = at_fixed_place
@@ -196,7 +232,7 @@ class RequestReader:
                 for item in kept:
                     found = ids.read(item)
                     if isinstance(found, str):
-                        rejections.add(found)
+                        tally.add(found)
                         continue
                     group.trace_ids.append(found[0])
                     group.span_ids.append(found[1])
@@ -205,13 +241,13 @@ class RequestReader:
                 groups.append(group)
         return groups
 
-    def _within_size(self, items: list[bytes], rejections: _Rejections) -> list[bytes]:
+    def _within_size(self, items: list[bytes], tally: _Tally) -> list[bytes]:
         if max(map(len, items)) <= self._max_item_bytes:
             return items
         kept = []
         for item in items:
             if len(item) > self._max_item_bytes:
-                rejections.add(f"item over the limit of {self._max_item_bytes} bytes for one span or log record")
+                tally.add(f"item over the limit of {self._max_item_bytes} bytes for one span or log record")
             else:
                 kept.append(item)
         return kept

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from collector.otlp import schema
 from collector.otlp.model import Encoding
-from collector.otlp.request import Interner, RequestReader, UnreadableRequest
+from collector.otlp.request import Interner, OverfullRequest, RequestReader, UnreadableRequest
 from collector.receivers.status import Reason, Refused
 from collector.records.batch import Intake, Signal
 from collector.telemetry import metrics
@@ -80,6 +80,8 @@ class Border:
         children = self._children[signal]
         try:
             batch = self._reader.read(body, signal, encoding)
+        except OverfullRequest as error:
+            return self.refuse(signal, Refused(Reason.TOO_LARGE, str(error)))
         except UnreadableRequest as error:
             return self.refuse(signal, Refused(Reason.UNREADABLE, str(error)))
         count = len(batch)

@@ -53,7 +53,7 @@ def read_requests(path: Path, *, max_item_bytes: int = 2**31) -> Iterator[Batch]
     Raises `UnreadableFile` at the first part that can not be read (what was before it has been given), and
     OSError.
     """
-    reader = RequestReader(max_item_bytes=max_item_bytes, intern=Interner())
+    reader = RequestReader(max_item_bytes=max_item_bytes, max_parts=2**63, intern=Interner())
     with path.open("rb") as file:
         start = file.read(_SNIFFED)
         file.seek(0)

@@ -212,6 +212,13 @@ async def test_size_limits_before_and_after_decompression(start: Start) -> None:
     assert running.http.body_bytes_in_progress == 0
 
 
+async def test_a_flood_of_parts_is_too_large(running: Any) -> None:
+    response = await post(running.url, b"\x0a\x00" * 1_000_000, PROTO)
+    assert response.status_code == 413
+    assert "smaller batches" in Status.FromString(response.content).message
+    assert running.count("receiver_refused_requests_total", transport="http", reason="too_large") == 1
+
+
 async def test_size_limit_without_a_content_length(start: Start) -> None:
     running = await start(max_request_bytes=2048)
 
