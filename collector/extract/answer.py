@@ -19,7 +19,7 @@ from collector.extract.view import Role
 _STRONG = frozenset({
     "answer", "final_answer", "finalAnswer", "final_result", "final_output", "finalOutput", "response", "output",
     "outputs", "output_text", "outputText", "result", "reply", "replies", "completion", "response_text", "messages",
-    "message", "role", "content", "choices",
+    "message", "role", "content", "choices", "raw",
 })  # fmt: skip
 _CARRIERS = (Role.CHAIN, Role.AGENT, Role.OTHER)
 

@@ -453,6 +453,11 @@ def _without_retriever(
             result.rule = rule
             _compare(result, candidates, (), haystack)
             return result
+    given = _step_input(path)
+    if given:
+        result.retrieved, result.rule = True, "step_input"
+        _compare(result, given, (), haystack)
+        return result
     from_messages = tuple(
         d
         for m in (
@@ -477,6 +482,29 @@ def _without_retriever(
         result.used, result.rule, result.unsplit = block.found, f"prompt_{block.rule}", not block.sure
         result.verified = True
     return result
+
+
+_INPUTS = (
+    "context", "contexts", "documents", "docs", "passages", "retrieved_documents", "retrieved_docs", "retrieved_contexts",
+    "source_documents", "context_documents", "text_chunks", "chunks", "nodes", "sources",
+)  # fmt: skip
+
+
+def _step_input(path: Sequence[Node]) -> tuple[Document, ...] | None:
+    """Documents that a step around the model call was given under a name that says so, the nearest step first."""
+    for node in reversed(path):
+        payload = node.view.input if node.view is not None else None
+        if payload is None or payload.hidden or not isinstance(payload.raw, str | dict):
+            continue
+        value = payload.value
+        inner = value.get("kwargs") if isinstance(value, dict) else None
+        for item in (value, inner):
+            for name in _INPUTS if isinstance(item, dict) else ():
+                if isinstance(item.get(name), list):
+                    found = documents(item[name], 4_194_304, loose=True)
+                    if found and all(d.text for d in found):
+                        return found
+    return None
 
 
 def _inside(node: Node, stages: Sequence[tuple[Node, tuple[Document, ...]]]) -> bool:

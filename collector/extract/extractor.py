@@ -200,8 +200,6 @@ class _Builder:
             path = self._path(call.node)
             top = top_answer(path, options)
         answered = response(call, top)
-        if call is None and (answered is None or not self._retrieves()) and not self._unanswered():
-            return None
         if call is not None and answered is None and call.asks_tools and not call.failed and path == [call.node]:
             return None  # a step of an agent whose other calls are in traces of their own
         anchor = (
@@ -211,6 +209,8 @@ class _Builder:
         )
         service = anchor.span.resource.service_name
         gathered = gather(self._group, call, path, options, self._pattern(service, "context"))
+        if call is None and not self._speaks_without_model(answered, gathered, path) and not self._unanswered():
+            return None
         asked = self._asked(gathered, calls, call, self._pattern(service, "question"))
         put = question(path, self._group, call, asked, options)
         return self._found(call, path, anchor, answered, gathered, put, calls)
@@ -232,6 +232,16 @@ class _Builder:
 
     def _retrieves(self) -> bool:
         return any(n.role in (Role.RETRIEVER, Role.RERANKER) or (n.view and n.view.documents) for n in self._group)
+
+    def _speaks_without_model(self, answered: Text | None, gathered: Gathered, path: Sequence[Node]) -> bool:
+        """Whether the application's own spans tell an answer to retrieved contexts, or an agent's, though no model
+        call was recorded."""
+        if answered is None:
+            return False
+        said = squeeze(answered.text)
+        if any(d.text and len(d.text) >= 20 and squeeze(d.text) in said for d in gathered.used or ()):
+            return False  # what a search gave out, not what was made of it
+        return gathered.retrieved or bool(gathered.used) or any(n.role is Role.AGENT for n in path)
 
     def _unanswered(self) -> bool:
         """Whether something was retrieved for an answer that failed, or whose spans are missing.

@@ -191,7 +191,9 @@ def message(value: Json, default_role: str | None = None) -> Message | None:
         or role_of(kind)
         or _event_role(value.get("event.name"))
     )
-    if role is None and isinstance(value.get("source"), str) and kind.endswith("Message"):
+    if role is None and isinstance(value.get("source"), str) and kind.endswith(("Message", "Event")):
+        if kind.endswith("Event"):
+            return Message(TOOL, results=(value["content"],) if "content" in value else ())
         role = USER if value["source"] == USER else ASSISTANT
     if role is None and value.get("kind") in ("request", "response") and isinstance(value.get("parts"), list):
         return _native(value)

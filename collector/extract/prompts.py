@@ -276,6 +276,8 @@ def _numbered(text: str, known: int | None) -> Pieces | None:
         if not all(texts):
             continue
         texts[-1] = _last_piece(texts)
+        if all(text[:1] == "«" and text[-1:] == "»" for text in texts):
+            texts = [text[1:-1].strip() for text in texts]
         fits = known == len(best) if known is not None else len(best) >= 2 or index != len(_MARKS) - 1
         return Pieces(tuple(Document(words) for words in texts[:_MAX_PIECES]), "numbers", fits)
     return None

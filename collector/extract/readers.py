@@ -14,7 +14,7 @@ from collector.extract.messages import (
     message,
     messages,
 )
-from collector.extract.values import Json, as_count, as_text, is_repr, looks_encoded, unwrap
+from collector.extract.values import Json, as_count, as_text, is_fields, is_repr, looks_encoded, unwrap
 
 QUESTION_KEYS = (
     "question", "user_question", "userQuestion", "query", "user_query", "userQuery", "query_str", "input", "user_input",
@@ -49,7 +49,9 @@ def answer_of(value: Json, max_chars: int, depth: int = 0) -> str | None:
     if isinstance(value, str):
         printed = is_repr(value)
         inner = (
-            unwrap(value, max_chars) if printed or (depth and looks_encoded(value) and value[:1] == "{") else value
+            unwrap(value, max_chars)
+            if printed or is_fields(value) or (depth and looks_encoded(value) and value[:1] == "{")
+            else value
         )
         if isinstance(inner, dict):
             return answer_of(inner, max_chars, depth + 1) or (None if printed else as_text(value))
@@ -129,7 +131,7 @@ def question_of(value: Json, max_chars: int, depth: int = 0) -> str | None:
         printed = is_repr(value)
         inner = (
             unwrap(value, max_chars)
-            if printed or (depth and looks_encoded(value) and value[:1] in "{[")
+            if printed or is_fields(value) or (depth and looks_encoded(value) and value[:1] in "{[")
             else value
         )
         if isinstance(inner, dict | list):

@@ -34,6 +34,8 @@ _REDACTED = re.compile(
     re.IGNORECASE,
 )
 _CUT = re.compile(r"(?:\.{3}|…)?\s*[\[(<]?\s*(?:truncated|…truncated)\b[^\])>]{0,60}[\])>]?\s*$", re.IGNORECASE)
+_FIELDS = re.compile(r"^[a-z_]\w{0,60}=(?:['\"\[{(\d]|None\b|True\b|False\b|[A-Za-z_.]{1,60}\()")
+_NEXT_FIELD = re.compile(r"""('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")|(?<![,(]) (?=[a-z_]\w{0,60}=)""", re.DOTALL)
 EMBEDDING_RUN = 64
 """A list of this many numbers is an embedding: nothing in it is looked at."""
 
@@ -72,14 +74,23 @@ def looks_encoded(text: str) -> bool:
     """Whether a string may be JSON or a Python literal of a container or a quoted string."""
     head = text[:64].lstrip()[:1]
     tail = text[-64:].rstrip()[-1:]
-    return (head, tail) in {("{", "}"), ("[", "]"), ('"', '"'), ("(", ")"), ("'", "'")} or (
-        tail == ")" and is_repr(text)
-    )
+    if (head, tail) in {("{", "}"), ("[", "]"), ('"', '"'), ("(", ")"), ("'", "'")}:
+        return True
+    return (tail == ")" and is_repr(text)) or is_fields(text)
 
 
 def is_repr(text: str) -> bool:
     """Whether a text begins like the `repr` of a Python object (`Name(field=...`): no text that a person wrote."""
     return _CONSTRUCTOR.match(text[:200]) is not None
+
+
+def is_fields(text: str) -> bool:
+    """Whether a text begins like the `str` of a model's fields: `id='1' source='user' content='...'`."""
+    return _FIELDS.match(text[:200]) is not None and _NEXT_FIELD.search(text[:2_000]) is not None
+
+
+def _comma(match: re.Match[str]) -> str:
+    return match.group(1) if match.group(1) is not None else ", "
 
 
 def loads(text: str, max_chars: int) -> Json:
@@ -92,7 +103,9 @@ def loads(text: str, max_chars: int) -> Json:
         pass
     head = text[:64].lstrip()[:1]
     if head not in {"{", "[", "(", '"', "'"}:
-        return _literal(text) if is_repr(text) else MISSING
+        if is_repr(text):
+            return _literal(text)
+        return _literal(f"F({_NEXT_FIELD.sub(_comma, text)})") if is_fields(text) else MISSING
     try:  # the standard parser takes NaN, lone surrogates and control characters, which others emit
         return json.loads(text, strict=False)
     except (ValueError, RecursionError):

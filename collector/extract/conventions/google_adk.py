@@ -11,7 +11,9 @@ class GoogleADK:
     """Spans of the kit: `call_llm`, `execute_tool X`; its agents' spans hold no content."""
 
     name = "google_adk"
-    content_switch = "set ADK_CAPTURE_MESSAGE_CONTENT_IN_SPANS=true"
+    content_switch = (
+        "set ADK_CAPTURE_MESSAGE_CONTENT_IN_SPANS=true and OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=true"
+    )
     hints = ("gcp.vertex.agent.",)
 
     def read(self, source: Source) -> View | None:
