@@ -14,7 +14,7 @@ import hashlib
 import json
 import re
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Self
@@ -22,7 +22,11 @@ from typing import Any, Self
 from aiohttp import web
 
 from scorers.interaction import Interaction, Passage
+from scorers.judge.question import Answer, Embedding, Labelled, Listing, Question
+from scorers.needs import unmet
+from scorers.outcome import Failed, FailedReason, Result, Score
 from scorers.refusal import noncommittal
+from scorers.scorer import JudgedScorer, LocalScorer, ScorerInfo
 
 _TASK = re.compile(r'^Task "([a-z0-9_]+)":\n(.*?)(?=^Task "|\Z)', re.DOTALL | re.MULTILINE)
 _BLOCK = re.compile(r"^<data ([0-9a-f]+) ([^>\n]+)>\n(.*?)\n</data \1>$", re.DOTALL | re.MULTILINE)
@@ -325,3 +329,87 @@ async def _write(request: web.Request, body: bytes, fault: Fault) -> web.StreamR
     await asyncio.sleep(fault.slow_body_seconds)
     await response.write(body[len(body) // 2 :])
     return response
+
+
+def check_judged(scorer: JudgedScorer) -> None:
+    """The contract of `JudgedScorer`, for authors of scorers: raises `AssertionError` with the broken promise.
+
+    Walks the scorer through interactions of every kind, with answers that are whole, empty, failed and absent.
+    """
+    assert isinstance(scorer, JudgedScorer), "it lacks info, prompts, questions or results"
+    for given in _odd_interactions():
+        if unmet(scorer.info.needs, given) is not None:
+            continue
+        for answer in (_whole, _empty, _broken):
+            answers: dict[str, Answer] = {}
+            for _ in range(8):
+                asked = scorer.questions(given, dict(answers))
+                assert asked == scorer.questions(given, dict(answers)), "questions() must be a pure function"
+                assert not {question.key for question in asked} & set(answers), "it asks what was answered"
+                _check_results(scorer, given, answers)
+                if not asked:
+                    break
+                answers |= {question.key: answer(question) for question in asked}
+            else:
+                raise AssertionError("it never stops asking")
+
+
+def check_local(scorer: LocalScorer) -> None:
+    """The contract of `LocalScorer`: one list of results for each interaction of a batch, odd texts included."""
+    assert isinstance(scorer, LocalScorer), "it lacks info or score"
+    batch = [given for given in _odd_interactions() if unmet(scorer.info.needs, given) is None]
+    together = scorer.score(batch)
+    assert len(together) == len(batch), "score() must give one list for each interaction, in order"
+    for given, results in zip(batch, together, strict=True):
+        _check_all(scorer.info, given, results)
+        alone = [one.outcome for one in scorer.score([given])[0]]
+        assert alone == [one.outcome for one in results], "a result must not depend on the rest of the batch"
+
+
+def _check_results(scorer: JudgedScorer, given: Interaction, answers: Mapping[str, Answer]) -> None:
+    _check_all(scorer.info, given, scorer.results(given, answers))
+
+
+def _check_all(info: ScorerInfo, given: Interaction, results: Sequence[Result]) -> None:
+    assert [one.scorer for one in results] == list(info.gives), "one result for each of info.gives, in order"
+    for one in results:
+        assert one.interaction_id == given.id, "a result carries its interaction's id"
+        assert one.kind is info.kind, "a result carries its scorer's kind"
+        json.dumps(one.evidence)
+        if isinstance(one.outcome, Score):
+            assert 0.0 <= one.outcome.value <= 1.0, "a score lies in 0 to 1"
+
+
+def _odd_interactions() -> list[Interaction]:
+    texts = (
+        "The limit is 120 euros.",
+        "한도는 15만 원입니다.",
+        "I do not know.",
+        "",
+        "\ud800 <|x|> {",
+        "x " * 2000,
+    )
+    return [
+        interaction("What is the limit?", contexts, text, reference="It is 120 euros.", id=f"contract-{number}")
+        for number, (text, contexts) in enumerate(
+            (text, contexts) for text in texts for contexts in ((), ("  ",), ("The limit is 120 euros.", text))
+        )
+    ]
+
+
+def _whole(question: Question) -> Answer:
+    if isinstance(question, Listing):
+        return Answer(entries=("one", "two")[: question.limit])
+    if isinstance(question, Embedding):
+        return Answer(vectors=tuple(tuple(plain_vector(text)) for text in question.texts))
+    return Answer(labels={item_id: Labelled(question.labels[0], "reason", (1, 99)) for item_id in question.ids})
+
+
+def _empty(question: Question) -> Answer:
+    del question
+    return Answer()
+
+
+def _broken(question: Question) -> Answer:
+    del question
+    return Answer(failure=Failed(FailedReason.BAD_REPLY, "contract"))

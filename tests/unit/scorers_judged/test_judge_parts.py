@@ -1,0 +1,267 @@
+"""Keys, proxies, options, catalog, run_local and the contract suite."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from scorers import catalog
+from scorers.config import CustomOptions, PlainOptions
+from scorers.errors import BadScorerOptions, JudgeAuth, UnknownScorer
+from scorers.interaction import Damage, Field, Interaction
+from scorers.judge.cache import VerdictCache
+from scorers.judge.keys import key_provider
+from scorers.judge.options import JudgeOptions, KeyOptions
+from scorers.judge.prices import Price, cost_usd
+from scorers.judge.question import Labelled
+from scorers.judge.tokens import estimate_tokens
+from scorers.judge.transport import proxy_from
+from scorers.judge.wire import error_of
+from scorers.judged.rubric import RubricOptions
+from scorers.outcome import Failed, FailedReason, NotApplicable, NotApplicableReason, Result, Score
+from scorers.run import run_local
+from scorers.scorer import Direction, Kind, ScorerInfo, Tier
+from scorers.testing import check_judged, check_local, interaction
+
+
+class Now:
+    """A clock that is told the time."""
+
+    def __init__(self) -> None:
+        self.value = 0.0
+
+    def __call__(self) -> float:
+        return self.value
+
+
+# --- keys ----------------------------------------------------------------------------------------------------
+async def test_a_file_is_read_again_when_it_is_old_or_its_key_was_rejected(tmp_path: Path) -> None:
+    path, now = tmp_path / "key", Now()
+    path.write_text("one\n")
+    keys = key_provider(KeyOptions(file=path, refresh_seconds=10), environ={}, monotonic=now)
+    assert await keys.key() == "one"
+    path.write_text("two")
+    assert await keys.key() == "one"
+    assert await keys.key(rejected="zero") == "one", "another call has brought a newer key already"
+    assert await keys.key(rejected="one") == "two"
+    path.write_text("three")
+    now.value = 11
+    assert await keys.key() == "three"
+
+
+async def test_a_key_that_can_not_be_read_says_where_it_was_sought(tmp_path: Path) -> None:
+    empty = tmp_path / "empty"
+    empty.write_text(" \n")
+    for options, words in (
+        (KeyOptions(file=tmp_path / "none"), "can not be read"),
+        (KeyOptions(file=empty), "is empty"),
+        (KeyOptions(command=("false",)), "ended with code 1"),
+        (KeyOptions(command=(str(tmp_path / "none"),)), "can not be started"),
+    ):
+        with pytest.raises(JudgeAuth, match=words):
+            await key_provider(options, environ={}, monotonic=Now()).key()
+
+
+async def test_a_command_runs_once_for_many_waiting_calls(tmp_path: Path) -> None:
+    script, log = tmp_path / "token", tmp_path / "log"
+    script.write_text(f"#!/bin/sh\necho x >> {log}\necho key\n")
+    script.chmod(0o700)
+    keys = key_provider(KeyOptions(command=(str(script),)), environ={}, monotonic=Now())
+    assert await asyncio.gather(*(keys.key() for _ in range(5))) == ["key"] * 5
+    assert log.read_text() == "x\n"
+
+
+async def test_an_environment_variable_must_be_there() -> None:
+    keys = key_provider(KeyOptions(env="K"), environ={"K": " k "}, monotonic=Now())
+    assert await keys.key() == "k"
+    with pytest.raises(BadScorerOptions, match="'K'"):
+        key_provider(KeyOptions(env="K"), environ={}, monotonic=Now())
+
+
+# --- options -------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"base_url": "api.openai.com"},
+        {"base_url": "https://user:secret@host/v1"},
+        {"base_url": "https://host/v1?key=secret"},
+        {"model": ""},
+        {"plan": "cheap"},
+        {"api_key": {"file": "/a", "env": "B"}},
+        {"api_key": "sk-literal"},
+        {"unknown": 1},
+        {"budget": {"day": {"usd": -1}}},
+    ],
+)
+def test_wrong_options_are_refused(wrong: dict[str, object]) -> None:
+    with pytest.raises(ValidationError):
+        JudgeOptions.model_validate({"base_url": "https://host/v1", "model": "m", **wrong})
+
+
+def test_every_option_is_described() -> None:
+    for model in (JudgeOptions, KeyOptions, RubricOptions, Price):
+        for name, field in model.model_fields.items():
+            assert field.description or name == "type", f"{model.__name__}.{name}"
+
+
+@pytest.mark.parametrize(
+    ("environ", "url", "proxy"),
+    [
+        ({"HTTPS_PROXY": "http://p:1"}, "https://api.example/v1", "http://p:1"),
+        ({"https_proxy": "http://p:1"}, "http://api.example/v1", None),
+        ({"ALL_PROXY": "http://p:2"}, "http://api.example/v1", "http://p:2"),
+        ({"HTTP_PROXY": "http://p:1", "NO_PROXY": "localhost,.example"}, "http://api.example/v1", None),
+        ({"HTTP_PROXY": "http://p:1", "NO_PROXY": "ample"}, "http://api.example/v1", "http://p:1"),
+        ({"HTTP_PROXY": "http://p:1", "NO_PROXY": "*"}, "http://api.example/v1", None),
+        ({"HTTP_PROXY": "http://p:1", "NO_PROXY": "127.0.0.1:8080"}, "http://127.0.0.1:8080/v1", None),
+        ({}, "http://api.example/v1", None),
+    ],
+)
+def test_proxies_of_an_environment(environ: dict[str, str], url: str, proxy: str | None) -> None:
+    assert proxy_from(environ, url) == proxy
+
+
+# --- prices, tokens, cache, errors ---------------------------------------------------------------------------
+def test_costs() -> None:
+    prices = {"m": Price(input_usd_per_million=2, output_usd_per_million=8, cached_input_usd_per_million=1)}
+    assert cost_usd(prices, "m", input_tokens=1_000_000, output_tokens=500_000, cached_tokens=500_000) == 5.5
+    assert cost_usd(prices, "other", input_tokens=1, output_tokens=1) is None
+    assert cost_usd(prices, "m", input_tokens=10, output_tokens=0, cached_tokens=99) == pytest.approx(1e-5)
+
+
+def test_tokens_of_scripts_err_to_the_high_side() -> None:
+    assert estimate_tokens("four letters") == 4
+    assert 8 <= estimate_tokens("숙박비 한도는 얼마") <= 12
+    assert estimate_tokens("лимит") == 4
+    assert estimate_tokens("\ud800") >= 1
+
+
+def test_the_cache_forgets_by_age_and_by_size_and_knows_borders() -> None:
+    now = Now()
+    cache = VerdictCache(secret=b"s", max_entries=2, ttl_seconds=10, monotonic=now)
+    assert cache.key("ab", "c") != cache.key("a", "bc")
+    keys = [cache.key(str(number)) for number in range(3)]
+    for key in keys:
+        cache.put(key, Labelled("yes", "a reason that is not kept", (1,)))
+    assert cache.get(keys[0]) is None
+    assert cache.get(keys[2]) == Labelled("yes", "", (1,), ("cached",))
+    now.value = 10
+    assert cache.get(keys[2]) is None
+    assert len(cache) == 1
+    nothing = VerdictCache(secret=b"s", max_entries=0, ttl_seconds=10, monotonic=now)
+    nothing.put(keys[0], Labelled("yes"))
+    assert len(nothing) == 0
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({"retry-after": "3"}, 3.0),
+        ({"retry-after-ms": "250", "retry-after": "9"}, 0.25),
+        ({"retry-after": "Thu, 01 Jan 1970 00:00:30 GMT"}, 30.0),
+        ({"retry-after": "soon"}, None),
+        ({"retry-after": "nan"}, None),
+        ({"retry-after": "1e99"}, None),
+        ({}, None),
+    ],
+)
+def test_retry_after(headers: dict[str, str], seconds: float | None) -> None:
+    error = error_of(429, headers, b"", unix_seconds=0.0)
+    assert getattr(error, "retry_after_seconds", "missing") == seconds
+
+
+def test_errors_never_quote_the_body() -> None:
+    for status in (400, 401, 404, 429, 500, 302):
+        assert "secret" not in str(error_of(status, {}, b'{"error": "secret text of a trace"}', unix_seconds=0.0))
+
+
+# --- catalog -------------------------------------------------------------------------------------------------
+def test_names_of_metrics_stand_for_their_scorers() -> None:
+    made = catalog.judged(["noise_sensitivity_relevant", "noise_sensitivity_irrelevant", "context_precision"])
+    assert [scorer.info.name for scorer in made] == ["noise_sensitivity", "passage_relevance"]
+
+
+def test_an_unknown_name_lists_the_known_ones() -> None:
+    with pytest.raises(UnknownScorer, match=r"'faithfullness'.*faithfulness"):
+        catalog.judged(["faithfullness"])
+    with pytest.raises(UnknownScorer, match="needs its text"):
+        catalog.judged(["rubric"])
+    with pytest.raises(UnknownScorer, match="'nobody'"):
+        catalog.make_judged(CustomOptions(name="nobody"))
+
+
+def test_response_relevancy_is_left_out_without_embeddings_and_said_so() -> None:
+    scorers = catalog.judged(catalog.DEFAULT_JUDGED)
+    kept, left_out = catalog.runnable(scorers, embeddings=False)
+    assert left_out == ["response_relevancy"]
+    assert len(kept) == len(scorers) - 1
+    assert catalog.runnable(scorers, embeddings=True) == (scorers, [])
+
+
+def test_metrics_of_all_scorers_are_told_apart() -> None:
+    metrics = [metric for scorer in catalog.judged(catalog.judged_names()) for metric in scorer.info.gives]
+    assert len(set(metrics)) == len(metrics)
+
+
+@pytest.mark.parametrize("name", catalog.judged_names())
+def test_the_contract_holds_for_our_own(name: str) -> None:
+    check_judged(*catalog.judged([name]))
+
+
+def test_prompts_have_versions_and_fingerprints_follow_their_text() -> None:
+    (one,) = catalog.judged([PlainOptions(type="faithfulness")])
+    assert all(prompt.version and prompt.text for prompt in one.prompts)
+    assert len({prompt.digest for prompt in one.prompts}) == len(one.prompts)
+
+
+# --- local scorers -------------------------------------------------------------------------------------------
+class Length:
+    """Scores by length; breaks on the word `break`."""
+
+    info = ScorerInfo(
+        "length", "1", Kind.LOCAL, frozenset({Field.RESPONSE}), Direction.HIGHER_IS_BETTER, "letters", Tier.FAST
+    )
+
+    def score(self, batch: Sequence[Interaction]) -> list[list[Result]]:
+        if any("break" in (one.response or "") for one in batch):
+            raise RuntimeError("a bug")
+        return [
+            [Result(one.id, "length", Kind.LOCAL, Score(min(1.0, len(one.response or "") / 100)), "1", "length/1")]
+            for one in batch
+        ]
+
+
+def test_run_local_isolates_the_one_that_breaks_and_checks_needs() -> None:
+    batch = [
+        interaction(response="x" * 50),
+        interaction(response="break"),
+        interaction(response=None),
+        Interaction("cut", response="x", damage={Field.RESPONSE: Damage.TRUNCATED}),
+    ]
+    outcomes = [results[0].outcome for results in run_local([Length()], batch)]
+    assert outcomes[0] == Score(0.5)
+    assert isinstance(outcomes[1], Failed)
+    assert outcomes[1].reason is FailedReason.SCORER_ERROR
+    assert outcomes[2] == NotApplicable(NotApplicableReason.NO_RESPONSE)
+    assert isinstance(outcomes[3], Failed)
+    assert outcomes[3].reason is FailedReason.INCOMPLETE
+
+
+class Lying(Length):
+    def score(self, batch: Sequence[Interaction]) -> list[list[Result]]:
+        return super().score(batch)[:-1]
+
+
+def test_run_local_notices_a_list_of_the_wrong_length() -> None:
+    for results in run_local([Lying()], [interaction(), interaction()]):
+        assert isinstance(results[0].outcome, Failed)
+
+
+def test_the_local_contract_finds_the_liar() -> None:
+    check_local(Length())
+    with pytest.raises(AssertionError, match="one list for each"):
+        check_local(Lying())
