@@ -201,12 +201,16 @@ class _Session:
         if endpoint is None:
             failure = Failed(FailedReason.JUDGE_UNREACHABLE, "no embeddings endpoint is configured")
             return {question.key: Answer(failure=failure)}
-        try:
-            vectors, usage = await endpoint.embed(question.texts, deadline=self._deadline)
-        except JudgeError as error:
-            return {question.key: Answer(failure=Failed(error.reason, str(error)))}
-        self._pay(owner, usage)
-        return {question.key: Answer(vectors=vectors)}
+        vectors: list[tuple[float, ...]] = []
+        size = self._options.embeddings.batch_size if self._options.embeddings is not None else len(question.texts)
+        for start in range(0, len(question.texts), size):
+            try:
+                batch, usage = await endpoint.embed(question.texts[start : start + size], deadline=self._deadline)
+            except JudgeError as error:
+                return {question.key: Answer(failure=Failed(error.reason, str(error)))}
+            self._pay(owner, usage)
+            vectors += batch
+        return {question.key: Answer(vectors=tuple(vectors))}
 
     async def _paid(self, call: Call, owner: str) -> dict[str, Answer]:
         return await self._answer(call, _Tries(owner, self._options.reasks, _MAX_SPLITS))

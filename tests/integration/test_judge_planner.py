@@ -145,6 +145,15 @@ async def test_questions_for_relevancy_see_the_response_alone() -> None:
     assert set(call.blocks) == {"response"}
 
 
+async def test_embeddings_are_asked_in_batches() -> None:
+    server = ScriptedJudge()
+    given = interaction(response="First fact. Second fact. Third fact.")
+    embeddings = {"model": "e", "batch_size": 3}
+    (results,) = await score(server, given, scorers=["response_relevancy"], embeddings=embeddings)
+    assert [len(one.inputs) for one in server.received if one.inputs] == [3, 1]
+    assert isinstance(results["response_relevancy"].outcome, Score)
+
+
 # --- re-asking -----------------------------------------------------------------------------------------------
 LONG = " ".join(f"Fact number {number} holds." for number in range(1, 8))
 

@@ -218,6 +218,14 @@ def test_prompts_have_versions_and_fingerprints_follow_their_text() -> None:
     assert len({prompt.digest for prompt in one.prompts}) == len(one.prompts)
 
 
+def test_the_readme_names_every_option_scorer_and_metric() -> None:
+    readme = (Path(__file__).parents[3] / "scorers" / "README.md").read_text(encoding="utf-8")
+    names = [name for model in (JudgeOptions, KeyOptions, Price) for name in model.model_fields]
+    names += catalog.judged_names()
+    names += [metric for scorer in catalog.judged(catalog.judged_names()) for metric in scorer.info.gives]
+    assert [name for name in names if f"`{name}`" not in readme] == []
+
+
 # --- local scorers -------------------------------------------------------------------------------------------
 class Length:
     """Scores by length; breaks on the word `break`."""
