@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import compress
 from typing import Protocol
 
 import numpy as np
 
 from collector.assembly import heads
 from collector.assembly.cold import Block, Cold
+from collector.assembly.flat import Flat, flatten
 from collector.assembly.hints import HintSearch, is_own
 from collector.assembly.open_trace import CUT_COST, ITEM_COST, OpenTrace
 from collector.assembly.options import Options
@@ -18,7 +18,7 @@ from collector.assembly.tombstones import Tombstones
 from collector.assembly.wheel import Wheel
 from collector.otlp.model import RawItem
 from collector.pipeline.clock import Clock
-from collector.records.batch import Batch, Group, Refusal, Signal
+from collector.records.batch import Batch, Refusal, Signal
 from collector.records.trace import Release, ReleasedTrace
 from collector.telemetry import metrics
 from collector.telemetry.instruments import Telemetry
@@ -154,15 +154,15 @@ class Assembler:
         if not self._make_room(batch, now):
             return Refusal("memory_full", self._retry_after(now))
         tally = _Tally()
+        groups = []
         for group in batch.groups:
-            if not group.items:
-                continue
             if is_own(group.resource) or is_own(group.scope):
                 tally.own_evaluation += len(group.items)
-            elif batch.signal is Signal.TRACES:
-                self._take_spans(group, now, tally)
             else:
-                self._take_logs(group, now, tally)
+                groups.append(group)
+        take = self._take_spans if batch.signal is Signal.TRACES else self._take_logs
+        for flat in flatten(groups):
+            take(flat, now, tally)
         outcomes = self._outcomes[batch.signal]
         for outcome, counter in outcomes.items():
             count = getattr(tally, outcome)
@@ -171,19 +171,19 @@ class Assembler:
         self._set_gauges()
         return None
 
-    def _take_spans(self, group: Group, now: float, tally: _Tally) -> None:
-        read = heads.read(group)
-        hinted = self._search.rows(group.items, read.joined, read.ends)
-        own = [index for index in hinted if is_own(group.items[index])] if hinted else []
+    def _take_spans(self, flat: Flat, now: float, tally: _Tally) -> None:
+        read = heads.read(flat)
+        hinted = self._search.rows(flat.items, read.joined, read.ends)
+        own = [index for index in hinted if is_own(flat.items[index])] if hinted else []
         if own or read.malformed:
             malformed = set(read.malformed)
             tally.malformed += len(malformed)
             tally.own_evaluation += len(malformed.union(own)) - len(malformed)
-            group, read = _without(malformed.union(own), group, read)
-            hinted = self._search.rows(group.items, read.joined, read.ends)
-        if not group.items:
+            flat, read = _without(malformed.union(own), flat, read)
+            hinted = self._search.rows(flat.items, read.joined, read.ends)
+        if not flat.items:
             return
-        by_trace = heads.ByTrace(read.heads, group.trace_ids)
+        by_trace = heads.ByTrace(read.heads, flat.trace_ids)
         spans = by_trace.spans
         known = self._cold.known(spans)
         late = self._closed.among(spans) + self._closed_unhinted.among(spans)
@@ -194,37 +194,36 @@ class Assembler:
 
         apart = spans.keys() & self._apart.keys()
         for index in hinted:
-            if group.trace_ids[index] in spans:
-                apart.add(group.trace_ids[index])
+            if flat.trace_ids[index] in spans:
+                apart.add(flat.trace_ids[index])
         if apart:
             indices = by_trace.indices(apart)
-            self._take_apart(group, read, indices=indices, hinted=set(hinted), now=now, tally=tally)
+            self._take_apart(flat, read, indices=indices, hinted=set(hinted), now=now, tally=tally)
             for name in apart:
                 del spans[name]
         if spans:
             known = [name for name in known if name in spans]
-            self._take_cold(group, read.heads, by_trace, known=known, now=now, tally=tally)
+            self._take_cold(flat, read.heads, by_trace, known=known, now=now, tally=tally)
 
     def _take_apart(
-        self, group: Group, read: heads.Read, *, indices: list[int], hinted: set[int], now: float, tally: _Tally
+        self, flat: Flat, read: heads.Read, *, indices: list[int], hinted: set[int], now: float, tally: _Tally
     ) -> None:
         touched: dict[bytes, OpenTrace] = {}
-        origin = (group.resource, group.encoding)
         most = self._options.max_trace_spans
         for index, clip in zip(indices, read.heads.clips(indices), strict=True):
-            name, span_id = group.trace_ids[index], group.span_ids[index]
+            name, span_id = flat.trace_ids[index], flat.span_ids[index]
             trace = touched.get(name)
             if trace is None:
                 trace = touched[name] = self._held_apart(name, now)
                 self._apart_bytes -= trace.bytes
             if index in hinted:
-                new = self._add_hinted(trace, group, index, clip)
+                new = self._add_hinted(trace, flat, index, clip)
             elif span_id in trace.spans:
                 new = False
             else:
                 new = True
                 if len(trace.spans) < most:
-                    trace.add_clip(span_id, clip, origin)
+                    trace.add_clip(span_id, clip, flat.origins.cut_at(index))
                 else:
                     self._trim(trace)
             if new:
@@ -245,12 +244,12 @@ class Assembler:
             trace = OpenTrace(name, self._cold.opened_at(name), now)
             for part in self._cold.take(name):
                 trace.last = part.arrived
-                for clip in part.clips:
+                for clip, origin in part.clips:
                     span_id = heads.span_id_of(clip)
                     if span_id in trace.spans:
                         continue
                     if len(trace.spans) < self._options.max_trace_spans:
-                        trace.add_clip(span_id, clip, part.origin)
+                        trace.add_clip(span_id, clip, origin)
                     else:
                         self._trim(trace)
         else:
@@ -260,10 +259,10 @@ class Assembler:
         self._apart_bytes += trace.bytes
         return trace
 
-    def _add_hinted(self, trace: OpenTrace, group: Group, index: int, clip: heads.Clip) -> bool:
+    def _add_hinted(self, trace: OpenTrace, flat: Flat, index: int, clip: heads.Clip) -> bool:
         """Add a span that carries a hint; whether it is new."""
         options = self._options
-        span_id, item = group.span_ids[index], group.items[index]
+        span_id, item = flat.span_ids[index], flat.items[index]
         known = trace.spans.get(span_id)
         if isinstance(known, RawItem):
             return False
@@ -275,15 +274,15 @@ class Assembler:
             # Some libraries export a span when it starts and again when it ends; the fuller copy is kept.
             if fits:
                 trace.bytes -= CUT_COST
-                trace.add_whole(span_id, clip, RawItem(item, group.resource, group.scope, group.encoding))
+                trace.add_whole(span_id, clip, flat.raw(index))
             return False
         if len(trace.spans) >= options.max_trace_spans:
             self._trim(trace)
         elif fits:
-            trace.add_whole(span_id, clip, RawItem(item, group.resource, group.scope, group.encoding))
+            trace.add_whole(span_id, clip, flat.raw(index))
         else:
             self._trim(trace)
-            trace.add_clip(span_id, clip, (group.resource, group.encoding))
+            trace.add_clip(span_id, clip, flat.origins.cut_at(index))
         return True
 
     def _trim(self, trace: OpenTrace) -> None:
@@ -298,7 +297,7 @@ class Assembler:
 
     def _take_cold(
         self,
-        group: Group,
+        flat: Flat,
         taken: heads.Heads,
         by_trace: heads.ByTrace,
         *,
@@ -325,7 +324,7 @@ class Assembler:
             return
         tally.held += sum(map(len, spans.values())) // 8
         # The heads of spans that went elsewhere stay in the block; nothing looks them up.
-        block = Block(taken, spans, resource=group.resource, encoding=group.encoding, arrived=now)
+        block = Block(taken, spans, origins=flat.origins, arrived=now)
         fresh = len(spans) - len(renewed)
         if fresh:
             self._opened.inc(fresh)
@@ -333,14 +332,14 @@ class Assembler:
             trace = self._held_apart(name, now)
             self._wheel.plan(trace, self._due(trace))
 
-    def _take_logs(self, group: Group, now: float, tally: _Tally) -> None:
-        items = group.items
+    def _take_logs(self, flat: Flat, now: float, tally: _Tally) -> None:
+        items = flat.items
         ends = np.fromiter(map(len, items), np.int64, len(items)).cumsum()
         hinted = self._search.rows(items, b"".join(items), ends)
         # Most log records hold nothing that a convention reads, and nothing is kept of them.
         tally.unrelated += len(items) - len(hinted)
         for row in hinted:
-            name, item = group.trace_ids[row], items[row]
+            name, item = flat.trace_ids[row], items[row]
             if is_own(item):
                 tally.own_evaluation += 1
             elif not name:
@@ -349,7 +348,7 @@ class Assembler:
                 tally.late += 1
             else:
                 trace = self._held_apart(name, now)
-                content = hash((item, group.resource, group.scope))
+                content = hash((item, *flat.origins.at(row)))
                 if content in trace.logs:
                     tally.duplicate += 1
                     continue
@@ -360,7 +359,7 @@ class Assembler:
                 if trace.bytes + len(item) + ITEM_COST > self._options.max_trace_bytes:
                     self._trim(trace)
                 else:
-                    trace.add_log(content, RawItem(item, group.resource, group.scope, group.encoding))
+                    trace.add_log(content, flat.raw(row))
                 self._apart_bytes += trace.bytes - before
                 trace.last = now
                 self._wheel.plan(trace, self._due(trace))
@@ -497,11 +496,10 @@ def _split(span_ids: bytes) -> list[bytes]:
     return [span_ids[at : at + 8] for at in range(0, len(span_ids), 8)]
 
 
-def _without(gone: set[int], group: Group, read: heads.Read) -> tuple[Group, heads.Read]:
-    """The group and what was read of it, without some of its items."""
-    left = bytearray(index not in gone for index in range(len(group.items)))
-    lists = (list(compress(column, left)) for column in (group.trace_ids, group.span_ids, group.items))
-    smaller = Group(group.resource, group.scope, group.encoding, *lists)
+def _without(gone: set[int], flat: Flat, read: heads.Read) -> tuple[Flat, heads.Read]:
+    """The items and what was read of them, without some of them."""
+    left = bytearray(index not in gone for index in range(len(flat.items)))
+    smaller = flat.without(left)
     ends = np.fromiter(map(len, smaller.items), np.int64, len(smaller.items)).cumsum()
     kept = read.heads.where(np.frombuffer(left, np.bool_))
     return smaller, heads.Read(b"".join(smaller.items), ends, kept, [])

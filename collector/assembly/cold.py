@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from collector.assembly.flat import Origin, Origins
 from collector.assembly.heads import WINDOW, Clip, Heads
-from collector.otlp.model import Encoding
 
 # Bytes that a block, a span and a trace in a block take (tests/unit/assembly/test_assembly_memory.py holds them to
 # the growth of the process): a span is its window, tail and id; a trace its id, its places in two dicts, and the
@@ -23,6 +23,7 @@ from collector.otlp.model import Encoding
 BLOCK_COST = 900
 SPAN_COST = WINDOW + 8 + 8
 TRACE_COST = 300
+ORIGIN_COST = 120
 
 MAX_BLOCKS = 8
 """A trace that is in more blocks than this is held by itself, so that it can not pin blocks without end."""
@@ -32,7 +33,7 @@ _NO_HEADS = Heads(np.empty((0, WINDOW), np.uint8), np.empty(0, np.uint64))
 
 
 class Block:
-    """The spans without a hint of one group of one request. `spans` holds each trace's span ids, joined."""
+    """The spans without a hint of one request. `spans` holds each trace's span ids, joined."""
 
     __slots__ = (
         "alone",
@@ -40,23 +41,21 @@ class Block:
         "buried",
         "closed",
         "cost",
-        "encoding",
         "heads",
         "live",
-        "resource",
+        "origins",
         "several",
         "spans",
     )
 
-    def __init__(
-        self, heads: Heads, spans: dict[bytes, bytes], *, resource: bytes, encoding: Encoding, arrived: float
-    ) -> None:
+    def __init__(self, heads: Heads, spans: dict[bytes, bytes], *, origins: Origins, arrived: float) -> None:
         self.heads = heads
         self.spans: Mapping[bytes, bytes] | Collection[bytes] = spans
-        self.resource = resource
-        self.encoding = encoding
+        self.origins = origins
         self.arrived = arrived
-        self.cost = BLOCK_COST + len(heads.tails) * SPAN_COST + len(spans) * TRACE_COST
+        self.cost = (
+            BLOCK_COST + len(heads.tails) * SPAN_COST + len(spans) * TRACE_COST + len(origins) * ORIGIN_COST
+        )
         self.live = 0  # open traces with spans here
         self.alone = 0  # those of them with no spans elsewhere
         self.several: list[bytes] = []  # those that were open elsewhere when the block arrived
@@ -67,8 +66,7 @@ class Block:
 class Part(NamedTuple):
     """What one block held of one trace; `arrived` in monotonic seconds."""
 
-    clips: list[Clip]
-    origin: tuple[bytes, Encoding]
+    clips: list[tuple[Clip, Origin]]
     arrived: float
 
 
@@ -146,7 +144,11 @@ class Cold:
         entry = self._entries.pop(name)
         blocks = [entry] if isinstance(entry, Block) else entry
         parts = [
-            Part(block.heads.of_trace(name), (block.resource, block.encoding), block.arrived) for block in blocks
+            Part(
+                [(clip, block.origins.cut_at(index)) for index, clip in block.heads.of_trace(name)],
+                block.arrived,
+            )
+            for block in blocks
         ]
         if isinstance(entry, Block):
             entry.alone -= 1

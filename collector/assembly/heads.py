@@ -16,7 +16,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from collector.otlp.batch import Group
+from collector.assembly.flat import Flat
 from collector.otlp.model import Encoding, RawItem
 
 WINDOW = 128
@@ -59,11 +59,12 @@ class Heads:
     def where(self, mask: NDArray[np.bool_]) -> Heads:
         return Heads(self.windows[mask], self.tails[mask])
 
-    def of_trace(self, trace_id: bytes) -> list[Clip]:
-        """The heads of the spans of one trace, not yet read."""
+    def of_trace(self, trace_id: bytes) -> list[tuple[int, Clip]]:
+        """The heads of the spans of one trace, not yet read, each with its index."""
         half = np.ndarray((len(self.windows),), "<u8", self.windows, 2, (WINDOW,))
         near = np.flatnonzero(half == int.from_bytes(trace_id[:8], "little")).tolist()
-        return [clip for clip in self.clips(near) if clip[0][10:18] == trace_id[8:]]
+        clips = zip(near, self.clips(near), strict=True)
+        return [(index, clip) for index, clip in clips if clip[0][10:18] == trace_id[8:]]
 
     def clips(self, indices: list[int]) -> list[Clip]:
         """The heads of some spans, not yet read."""
@@ -118,7 +119,7 @@ class ByTrace:
 
 @dataclass(slots=True)
 class Read:
-    """A group as it arrived: the bytes of all items, where each ends, the heads, and the indices of spans that can
+    """Spans as they arrived: the bytes of all items, where each ends, the heads, and the indices of spans that can
     not be read."""
 
     joined: bytes
@@ -127,13 +128,13 @@ class Read:
     malformed: list[int]
 
 
-def read(group: Group) -> Read:
-    """Take the heads of all spans of a group."""
-    items = group.items
+def read(flat: Flat) -> Read:
+    """Take the heads of all spans."""
+    items = flat.items
     lengths = np.fromiter(map(len, items), np.int64, len(items))
     ends = lengths.cumsum()
     joined = b"".join([*items, _PAD])
-    if group.encoding is Encoding.PROTO:
+    if flat.encoding is Encoding.PROTO:
         everywhere = np.ndarray((len(joined) - WINDOW,), f"V{WINDOW}", joined, 0, (1,))
         windows = everywhere[ends - lengths].view(np.uint8).reshape(len(items), WINDOW)
         words = np.ndarray((len(joined) - 8,), "<u8", joined, 0, (1,))
@@ -148,11 +149,11 @@ def read(group: Group) -> Read:
     malformed = []
     for index in odd:
         try:
-            head = walk(items[index], group.span_ids[index])
+            head = walk(items[index], flat.span_ids[index])
         except ValueError:
             malformed.append(index)
             continue
-        data = encode_proto(group.trace_ids[index], head)
+        data = encode_proto(flat.trace_ids[index], head)
         windows[index, : len(data)] = np.frombuffer(data, np.uint8)
         windows[index, len(data) :] = 0
         tails[index] = _FLAGS_TAG << 16 | head.flags << 32

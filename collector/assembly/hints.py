@@ -71,11 +71,11 @@ class HintSearch:
     ) -> None:
         starts = np.fromiter((match[1] for match in matches), np.int64, len(matches))
         rows: list[int] = ends.searchsorted(starts, side="right").tolist()
-        limits: list[int] = ends.tolist()
+        last = len(items) - 1
         for row, (literal, _, end) in zip(rows, matches, strict=True):
-            if row in found or row >= len(limits):
+            if row in found or row > last:
                 continue
-            if literal < real and end <= limits[row]:
+            if literal < real and end <= ends[row]:
                 found.add(row)
                 continue
             # A decoy, or a match over the border of two items, may hide a true one that overlaps it.

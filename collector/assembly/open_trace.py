@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
+from collector.assembly.flat import Origin
 from collector.assembly.heads import Clip, cut, local_parent
-from collector.otlp.model import Encoding, RawItem
+from collector.otlp.model import RawItem
 from collector.records.trace import Release, ReleasedTrace
 
 # Bytes that a trace and each of its items take beside their content, as measured (see cold.py).
 TRACE_COST = 1_100
 ITEM_COST = 330
 CUT_COST = 450
-
-
-Origin = tuple[bytes, Encoding]
-"""The resource of a span that is cut, and its encoding."""
 
 
 class OpenTrace:

@@ -10,6 +10,7 @@ from google.protobuf.json_format import MessageToDict
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from collector.assembly import heads
+from collector.assembly.flat import Flat, flatten
 from collector.otlp.batch import Group
 from collector.otlp.model import Encoding
 from tests.unit.assembly.assembly_builders import span_id, trace_id
@@ -47,22 +48,23 @@ def expected(message: Span) -> heads.Head:
     )
 
 
-def group_of(messages: list[Span], items: list[bytes], encoding: Encoding) -> Group:
-    return Group(
+def flat_of(messages: list[Span], items: list[bytes], encoding: Encoding) -> Flat:
+    group = Group(
         b"", b"", encoding, [message.trace_id for message in messages], [m.span_id for m in messages], items
     )
+    return flatten([group])[0]
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_proto(seed: int) -> None:
     rng = random.Random(seed)
     messages = [random_span(rng, number) for number in range(1, 200)]
-    read = heads.read(group_of(messages, [m.SerializeToString() for m in messages], Encoding.PROTO))
+    read = heads.read(flat_of(messages, [m.SerializeToString() for m in messages], Encoding.PROTO))
     assert read.malformed == []
     assert [read.heads[index] for index in range(len(messages))] == [expected(message) for message in messages]
     for number in (1, 2, 3):
         name = trace_id(number)
-        assert [heads.head_of(clip) for clip in read.heads.of_trace(name)] == [
+        assert [heads.head_of(clip) for _, clip in read.heads.of_trace(name)] == [
             expected(m) for m in messages if m.trace_id == name
         ]
 
@@ -70,7 +72,7 @@ def test_proto(seed: int) -> None:
 def test_local_parents() -> None:
     rng = random.Random(8)
     messages = [random_span(rng, number) for number in range(1, 200)]
-    read = heads.read(group_of(messages, [m.SerializeToString() for m in messages], Encoding.PROTO))
+    read = heads.read(flat_of(messages, [m.SerializeToString() for m in messages], Encoding.PROTO))
     for message, clip in zip(messages, read.heads.clips(list(range(len(messages)))), strict=True):
         remote = message.flags & 0x300 == 0x300
         assert heads.span_id_of(clip) == message.span_id
@@ -88,7 +90,7 @@ def test_fields_in_another_order() -> None:
             setattr(second, name, getattr(message, name))
             first.ClearField(name)
         turned.append(first.SerializeToString() + second.SerializeToString())
-    read = heads.read(group_of(messages, turned, Encoding.PROTO))
+    read = heads.read(flat_of(messages, turned, Encoding.PROTO))
     assert [read.heads[index] for index in range(len(messages))] == [expected(message) for message in messages]
 
 
@@ -101,7 +103,7 @@ def test_json() -> None:
         values |= {"traceId": message.trace_id.hex(), "spanId": message.span_id.hex()}
         values["parentSpanId"] = message.parent_span_id.hex()
         items.append(json.dumps(values).encode())
-    read = heads.read(group_of(messages, items, Encoding.JSON))
+    read = heads.read(flat_of(messages, items, Encoding.JSON))
     assert [read.heads[index] for index in range(len(messages))] == [expected(message) for message in messages]
 
 
@@ -128,7 +130,9 @@ def test_random_bytes_never_crash() -> None:
     rng = random.Random(9)
     items = [rng.randbytes(rng.randrange(400)) for _ in range(500)]
     ids = [trace_id(1)] * 500
-    read = heads.read(Group(b"", b"", Encoding.PROTO, ids, [span_id(n + 1) for n in range(500)], items))
+    read = heads.read(
+        flatten([Group(b"", b"", Encoding.PROTO, ids, [span_id(n + 1) for n in range(500)], items)])[0]
+    )
     assert len(read.malformed) > 300
 
 
@@ -136,7 +140,7 @@ def test_random_bytes_never_crash() -> None:
 def test_a_cut_span_says_what_its_head_says(encoding: Encoding) -> None:
     rng = random.Random(10)
     messages = [random_span(rng, number) for number in range(1, 200)]
-    read = heads.read(group_of(messages, [m.SerializeToString() for m in messages], Encoding.PROTO))
+    read = heads.read(flat_of(messages, [m.SerializeToString() for m in messages], Encoding.PROTO))
     walk = heads.walk_proto if encoding is Encoding.PROTO else heads.walk_json
     for message, clip in zip(messages, read.heads.clips(list(range(len(messages)))), strict=True):
         item = heads.cut(message.trace_id, clip, b"", encoding)
@@ -154,7 +158,7 @@ def test_traces_are_told_apart_whatever_their_ids() -> None:
     span_ids = [span_id(number) for number in range(1, 301)]
     items = [heads.encode_proto(n, heads.Head(s, b"", 1, 2, 0)) for n, s in zip(names, span_ids, strict=True)]
     group = Group(b"", b"", Encoding.PROTO, names, span_ids, items)
-    by_trace = heads.ByTrace(heads.read(group).heads, names)
+    by_trace = heads.ByTrace(heads.read(flatten([group])[0]).heads, names)
     for name in set(names):
         mine = [span for span, owner in zip(span_ids, names, strict=True) if owner == name]
         joined = by_trace.spans[name]
@@ -167,7 +171,7 @@ def test_traces_of_one_sorting_key_are_told_apart() -> None:
     names = [trace_id(1 << 64 | 5), trace_id(2 << 64 | 5)] * 40
     span_ids = [span_id(number) for number in range(1, 81)]
     items = [heads.encode_proto(n, heads.Head(s, b"", 1, 2, 0)) for n, s in zip(names, span_ids, strict=True)]
-    read = heads.read(Group(b"", b"", Encoding.PROTO, names, span_ids, items)).heads
+    read = heads.read(flatten([Group(b"", b"", Encoding.PROTO, names, span_ids, items)])[0]).heads
     by_trace = heads.ByTrace(read, names, mix=0)  # every trace with the same second half has one key
     assert {name: len(joined) // 8 for name, joined in by_trace.spans.items()} == dict.fromkeys(names, 40)
     assert by_trace.indices({names[1]}) == list(range(1, 80, 2))

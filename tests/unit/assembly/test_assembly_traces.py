@@ -11,7 +11,17 @@ from collector.pipeline.clock import ManualClock
 from collector.records.batch import Batch, Signal
 from collector.records.trace import Release, ReleasedTrace
 from collector.telemetry.instruments import Telemetry
-from tests.unit.assembly.assembly_builders import HINT, LOG_HINT, Bench, log, span, span_id, spans, trace_id
+from tests.unit.assembly.assembly_builders import (
+    HINT,
+    LOG_HINT,
+    RESOURCE,
+    Bench,
+    log,
+    span,
+    span_id,
+    spans,
+    trace_id,
+)
 
 REMOTE, LOCAL = 0x300, 0x100
 
@@ -293,3 +303,41 @@ def test_why_can_be_answered_for_every_state() -> None:
 def test_no_hints_at_all_is_an_error() -> None:
     with pytest.raises(ValueError, match="no hints"):
         Assembler(Options(), hints=(), clock=ManualClock(), telemetry=Telemetry(), downstream=[].append)
+
+
+def test_each_span_keeps_the_resource_and_scope_that_it_came_under() -> None:
+    """Several groups in one request, some of whose spans go: a broken one, one of ours."""
+    bench = Bench()
+    groups = []
+    for number, name in enumerate((b"\n\x01a", b"\n\x01b", b"\n\x01c")):
+        first, second = number * 10 + 1, number * 10 + 2
+        items = [span(1, first, hint=HINT), span(1, second, first)]
+        (group,) = spans(items, resource=RESOURCE + bytes([0x10, number])).groups
+        group.scope = name
+        groups.append(group)
+    groups[0].items[1] = groups[0].items[1][:31]
+    own = spans([span(1, 90, hint=HINT)], resource=RESOURCE + b"groundwatch.evaluation").groups[0]
+    bench.take(Batch(Signal.TRACES, [groups[0], own, groups[1], groups[2]]))
+    bench.offer(span(2, 1))
+    assert (bench.outcome("malformed"), bench.outcome("own_evaluation"), bench.outcome("held")) == (1, 1, 6)
+    bench.pass_time(10)
+    came_under = {decode.span(item).span_id: (item.resource[-1], item.scope) for item in bench.released[0].spans}
+    assert came_under == {
+        span_id(1).hex(): (0, b"\n\x01a"),
+        span_id(11).hex(): (1, b"\n\x01b"),
+        span_id(12).hex(): (1, b""),
+        span_id(21).hex(): (2, b"\n\x01c"),
+        span_id(22).hex(): (2, b""),
+    }
+
+
+def test_cold_spans_keep_their_resource_too() -> None:
+    bench = Bench()
+    groups = [
+        spans([span(1, number, 50)], resource=RESOURCE + bytes([0x10, number])).groups[0] for number in (1, 2, 3)
+    ]
+    bench.take(Batch(Signal.TRACES, groups))
+    bench.offer(span(1, 50, hint=HINT))
+    bench.pass_time(10)
+    came_under = {item.resource[-1] for item in bench.released[0].spans if item.cut}
+    assert came_under == {1, 2, 3}
