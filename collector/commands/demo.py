@@ -55,7 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=_seconds,
         default=90.0,
         metavar="SECONDS",
-        help="length, at least 20 (default: %(default)g)",
+        help="length, at least 30 (default: %(default)g)",
     )
     parser.add_argument(
         "--rate",
@@ -74,8 +74,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _seconds(text: str) -> float:
     value = float(text)
-    if not 20 <= value <= FOREVER_SECONDS:
-        raise argparse.ArgumentTypeError(f"is {text}; give 20 to {FOREVER_SECONDS:.0f} seconds")
+    if not 30 <= value <= FOREVER_SECONDS:
+        raise argparse.ArgumentTypeError(f"is {text}; give 30 to {FOREVER_SECONDS:.0f} seconds")
     return value
 
 
@@ -95,7 +95,8 @@ def run(args: argparse.Namespace) -> int:
         )
         return 2
     live = sys.stdout.isatty()
-    view = View(sys.stdout, live=live, width=shutil.get_terminal_size().columns)
+    columns, lines = shutil.get_terminal_size()
+    view = View(sys.stdout, live=live, width=columns, height=lines)
     with _signals() as stop:
         return perform(args, view, stop, step=LIVE_STEP if live else LINE_STEP)
 
@@ -238,7 +239,7 @@ class _Stage:
     def play(self, step: float) -> None:
         """Until the end or a signal: scrape, show, and release the bad model halfway."""
         begin = time.monotonic()
-        half, duration = self._args.duration / 2, self._args.duration
+        half, ends = self._args.duration / 2, self._args.duration
         release, model = OK_RELEASE
         act_begins = 0.0
         while True:
@@ -250,15 +251,17 @@ class _Stage:
                     self._acts.append(_Act(release, model, snapshot, snapshot))
                 self._acts[-1].last = snapshot
             self._view.show(self._frame(elapsed, release, half, snapshot))
-            if self._stop.is_set() or (elapsed >= duration and not self._args.keep_running):
+            if self._stop.is_set() or (elapsed >= ends and not self._args.keep_running):
                 self._worst = self._lowest()
                 return
             if elapsed >= half and not self._args.no_drop and release == OK_RELEASE[0]:
                 self._replace()
                 release, model = BAD_RELEASE
                 act_begins = time.monotonic() - begin
+                ends = act_begins + half  # a slow start of the new release must not shorten its time on stage
             self._check()
-            self._stop.wait(step)
+            left = ends - (time.monotonic() - begin)
+            self._stop.wait(min(step, left) if left > 0 else step)
 
     def _replace(self) -> None:
         """A rolling release: the new one answers before the old one ends."""
@@ -337,7 +340,8 @@ def _report(acts: Sequence[_Act], say: Callable[[str], None]) -> None:
         act.estimates = between(act.first, act.last)
     if len(acts) < 2:
         for estimate in ordered(acts[0].estimates) if acts else ():
-            say(f"  {estimate.label:<40} {_said(estimate)}")
+            if estimate.n_eff:
+                say(f"  {estimate.label:<40} {_said(estimate)}")
         return
     apart = moved(acts[0].estimates, acts[1].estimates)
     if not apart:

@@ -13,6 +13,8 @@ from collector.demo.scrape import Estimate, Key
 FIRST = ("faithfulness", "groundedness", "response_relevancy", "context_relevance", "noncommittal")
 """Metrics that stand on top, in this order; the others follow by name."""
 MAX_ROWS = 12
+OTHER_LINES = 8
+"""Lines of a frame that are no rows, and the cursor's own."""
 LINE_METRICS = 4
 MIN_N_INTERVAL = 20.0
 """Under this effective n no interval is drawn."""
@@ -44,10 +46,12 @@ def ordered(estimates: Iterable[Estimate]) -> list[Estimate]:
 class View:
     """Writes frames to `out`. `live` redraws in place with ANSI control sequences; else a line per frame."""
 
-    def __init__(self, out: TextIO, *, live: bool, width: int = 100) -> None:
+    def __init__(self, out: TextIO, *, live: bool, width: int = 100, height: int = 24) -> None:
         self._out = out
         self._live = live
         self._width = max(width, 40)
+        # A frame that is higher than the terminal could not be drawn over: its top would have scrolled away.
+        self._rows = max(1, min(MAX_ROWS, height - OTHER_LINES))
         self._drawn = 0
         encoding = (getattr(out, "encoding", None) or "ascii").lower()
         self._bars = _BARS if "utf" in encoding else _PLAIN_BARS
@@ -87,15 +91,15 @@ class View:
             f"{'last ' + format(frame.window_seconds, '.0f') + ' s':<38}{'mean':>6}  {'95 % interval':<14}{'n':>5}"
             f"  {'coverage':>8}",
         ]
-        for e in rows[:MAX_ROWS]:
+        for e in rows[: self._rows]:
             lines.append(
                 f"{e.label[:37]:<38}{_number(e.mean):>6}  {_interval(e):<14}{e.n_eff:>5.0f}"
                 f"  {_percent(e.coverage):>8}  {self._spark(e.key)}"
             )
         if not rows:
             lines.append("waiting for the first scores: a trace is scored shortly after its last span")
-        if len(rows) > MAX_ROWS:
-            lines.append(f"... and {len(rows) - MAX_ROWS} more on the page")
+        if len(rows) > self._rows:
+            lines.append(f"... and {len(rows) - self._rows} more on the page")
         lines += ["", f"{frame.interactions} interactions found so far. Ctrl-C ends the demo."]
         return lines
 

@@ -21,10 +21,10 @@ def test_the_real_sidecar_sees_the_planted_drop() -> None:
     parser = argparse.ArgumentParser()
     command.add_arguments(parser)
     args = parser.parse_args(["--rate", "30"])
-    args.duration = 15.0  # the command line takes no less than 30 seconds
+    args.duration = 12.0  # the command line takes no less than 30 seconds
     out = io.StringIO()
     code = command.perform(
-        args, View(out, live=False), threading.Event(), step=0.5, settle_seconds=4.0, ports=(0, 0)
+        args, View(out, live=False), threading.Event(), step=0.5, settle_seconds=3.5, ports=(0, 0)
     )
     shown = out.getvalue()
     assert code == 0, shown

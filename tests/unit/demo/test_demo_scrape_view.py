@@ -90,7 +90,7 @@ def test_without_a_terminal_each_frame_is_one_plain_line() -> None:
 
 def test_on_a_terminal_a_frame_is_drawn_over_the_last_and_kept_within_the_width() -> None:
     out = io.StringIO()
-    view = View(out, live=True, width=60)
+    view = View(out, live=True, width=60, height=40)
     view.show(frame([made(f"metric_{n}") for n in range(MAX_ROWS + 3)]))
     first = out.getvalue()
     height = first.count("\n")
@@ -110,3 +110,10 @@ def test_the_course_of_a_score_is_drawn_in_what_the_output_can_encode() -> None:
         view.show(frame([made(mean=mean)]))
     out.flush()
     assert b"  @_\n" in out.buffer.getvalue()  # type: ignore[attr-defined]  # BytesIO, which the stub hides
+
+
+def test_a_frame_is_never_higher_than_the_terminal() -> None:
+    out = io.StringIO()
+    View(out, live=True, height=12).show(frame([made(f"metric_{n}") for n in range(9)]))
+    assert out.getvalue().count("\n") < 12
+    assert "... and 5 more on the page" in out.getvalue()
