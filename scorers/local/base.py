@@ -108,8 +108,15 @@ class LocalBase(ABC):
             tier=self._info.tier,
             evidence=rated.evidence,
             verdicts=rated.verdicts,
-            flags=(*rated.flags, "cut") if exchange.cut and self._reads_texts() else rated.flags,
+            flags=(*rated.flags, *self._warnings(exchange)),
         )
+
+    def _warnings(self, exchange: Exchange) -> list[str]:
+        """`cut`: a text was over the bound; `lexical`: the full tier without its encoder, for the language."""
+        found = ["cut"] if exchange.cut and self._reads_texts() else []
+        if self.modelled and self._engine.tier is Tier.FULL and not self._engine.encodes(exchange):
+            found.append("lexical")
+        return found
 
     def _reads_texts(self) -> bool:
         return True

@@ -103,7 +103,9 @@ def _features(engine: Engine, model: str, interactions: Sequence[Interaction]) -
     found: list[list[float] | None] = []
     for exchange in engine.exchanges(interactions):
         values: list[float] | None = None
-        if model == "support":
+        if engine.tier is Tier.FULL and not engine.encodes(exchange):
+            pass  # the fast models score these
+        elif model == "support":
             if exchange.response and exchange.contexts and engine.refusal(exchange).label != "yes":
                 values = engine.support_summary(exchange) if engine.support(exchange) else None
         elif model == "passage":
@@ -210,7 +212,7 @@ def refit(engine: Engine, sets: Sequence[LabelledSet]) -> tuple[dict[str, Model]
         own = [one for one in sets if one.task == task]
         if task == "groundedness":
             own += [answers for one in sets if (answers := one.supported_answers()) is not None]
-        chosen = [_prepare(engine, model, one) for one in own]
+        chosen = [ready for one in own if len((ready := _prepare(engine, model, one)).own.labels)]
         fitting = [one for one in chosen if one.about.fit and one.about.weight > 0]
         if not fitting:
             continue

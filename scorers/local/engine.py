@@ -70,10 +70,14 @@ class Engine:
         self._support = Support(self.reader)
         self._relevance = Relevance(self.reader)
         self._exchanges: OrderedDict[int, Exchange] = OrderedDict()
-        self._models: dict[str, Model] = {}
+        self._models: dict[tuple[str, Tier], Model] = {}
         if table is not None:
-            for kind, features in feature_names(tier).items():
-                self._models[kind] = table.model(f"{kind}.{tier}", features)
+            for needed in {
+                tier,
+                Tier.FAST,
+            }:  # full falls back to fast where the encoder does not know the language
+                for kind, features in feature_names(needed).items():
+                    self._models[kind, needed] = table.model(f"{kind}.{needed}", features)
 
     @property
     def version(self) -> str:
@@ -97,9 +101,35 @@ class Engine:
         while len(self._exchanges) > max(_KEPT, len(batch)):
             self._exchanges.popitem(last=False)
         if self.encoder is not None:
-            readings = [r for e in found for r in (e.question, e.response, *(e.contexts or ())) if r is not None]
-            self.encoder.read(readings)
+            self.encoder.read(
+                [
+                    reading
+                    for exchange in found
+                    if self.encodes(exchange)
+                    for reading in (exchange.question, exchange.response, *(exchange.contexts or ()))
+                    if reading is not None
+                ]
+            )
         return found
+
+    def encodes(self, exchange: Exchange) -> bool:
+        """Whether the encoder is used: full tier, and question and response in a language that it knows (English,
+        or Latin script too short or mixed to tell). Elsewhere the full tier scores as the fast one."""
+        if self.encoder is None:
+            return False
+        known = self._once(
+            exchange,
+            "encodes",
+            lambda: (
+                all(
+                    _english(reading) for reading in (exchange.question, exchange.response) if reading is not None
+                ),
+            ),
+        )
+        return known[0]
+
+    def _model(self, kind: str, exchange: Exchange) -> Model:
+        return self._models[kind, Tier.FULL if self.encodes(exchange) else Tier.FAST]
 
     @staticmethod
     def _once(exchange: Exchange, key: str, make: Callable[[], _T]) -> _T:
@@ -119,7 +149,7 @@ class Engine:
 
     def _support_of(self, exchange: Exchange, only: int | None) -> list[SentenceSupport]:
         rows = self._support.of(exchange, only)
-        if self.encoder is not None and rows and exchange.response is not None and exchange.contexts is not None:
+        if self.encodes(exchange) and rows and exchange.response is not None and exchange.contexts is not None:
             contexts = exchange.contexts if only is None else [exchange.contexts[only]]
             candidates = [self._vectors(reading) for reading in contexts if reading.sentences]
             spoken = self._vectors(exchange.response)
@@ -143,7 +173,7 @@ class Engine:
         if self.pair_model is not None and exchange.contexts is not None:
             contexts = exchange.contexts if only is None else [exchange.contexts[only]]
             return self.pair_model.support([row.sentence.text for row in rows], contexts)
-        model = self._models["support"]
+        model = self._model("support", exchange)
         return [model.probability([*row.values, *row.values, brevity(len(row.sentence.tokens))]) for row in rows]
 
     def support_summary(self, exchange: Exchange) -> list[float]:
@@ -154,14 +184,16 @@ class Engine:
         """Calibrated probability that every sentence is supported, in [0, 1]; needs at least one row."""
         if self.pair_model is not None:
             return min(self.sentence_probabilities(exchange))
-        return self._models["support"].probability(self.support_summary(exchange))
+        return self._model("support", exchange).probability(self.support_summary(exchange))
 
     # --- relevance -------------------------------------------------------------------------------------------
     def passage_features(self, exchange: Exchange) -> list[list[float] | None]:
         """Features of each passage for the question; None for a passage without a word."""
         question, contexts = exchange.question, exchange.contexts
         assert question is not None and contexts is not None
-        return self._once(exchange, "passages", lambda: [self._relevance_of(question, text) for text in contexts])
+        return self._once(
+            exchange, "passages", lambda: [self._relevance_of(exchange, question, text) for text in contexts]
+        )
 
     def passage_probabilities(self, exchange: Exchange) -> list[float]:
         """Calibrated relevance of each passage to the question, in [0, 1], in rank order.
@@ -171,10 +203,9 @@ class Engine:
         question = exchange.question
         assert question is not None and exchange.contexts is not None
         folded = " ".join(question.tokens)
+        model = self._model("passage", exchange)
         return [
-            0.0
-            if values is None or " ".join(text.tokens) in folded
-            else self._models["passage"].probability(values)
+            0.0 if values is None or " ".join(text.tokens) in folded else model.probability(values)
             for values, text in zip(self.passage_features(exchange), exchange.contexts, strict=True)
         ]
 
@@ -182,18 +213,18 @@ class Engine:
         """Features of the response for the question; None where either holds no word."""
         question, response = exchange.question, exchange.response
         assert question is not None and response is not None
-        return self._relevance_of(question, response)
+        return self._relevance_of(exchange, question, response)
 
     def response_probability(self, exchange: Exchange) -> float | None:
         """Calibrated relevance of the response to the question, in [0, 1]; None where either holds no word."""
         values = self.response_features(exchange)
-        return None if values is None else self._models["response"].probability(values)
+        return None if values is None else self._model("response", exchange).probability(values)
 
-    def _relevance_of(self, question: Reading, text: Reading) -> list[float] | None:
+    def _relevance_of(self, exchange: Exchange, question: Reading, text: Reading) -> list[float] | None:
         if not question.tokens or not text.tokens:
             return None
         values = self._relevance.of(question, text)
-        if self.encoder is not None:
+        if self.encodes(exchange):
             asked = self._vectors(question).mean(axis=0)
             asked = asked / (np.linalg.norm(asked) or 1.0)
             block = self._vectors(text)
@@ -210,6 +241,11 @@ class Engine:
     def refusal(self, exchange: Exchange) -> Noncommittal:
         """Whether the response is noncommittal, by rules."""
         return self._once(exchange, "refusal", lambda: noncommittal(exchange.interaction.response or ""))
+
+
+def _english(reading: Reading) -> bool:
+    letters = sum(reading.scripts.values())
+    return reading.scripts["latin"] * 10 >= letters * 9 and reading.language in ("en", None)
 
 
 def comparable(one: Reading, others: Sequence[Reading]) -> bool:
