@@ -130,7 +130,7 @@ _LANGUAGES_OF: dict[str, tuple[str, ...]] = {
 }
 
 
-_INITIAL = re.compile(r"(?:^|\s)(?:[^\W\d_]\.)+$")
+_INITIAL = re.compile(r"(?:^|\s)(?:[A-ZÀ-ÞА-Я]\.|(?:[^\W\d_]\.){2,})$")
 _QUOTATIVE = re.compile(r"^(?:と|って|という)")
 
 
