@@ -18,7 +18,7 @@ from collector.exporters.exemplars import ScoreExemplars
 from collector.exporters.otlp_client import make_exporter
 from collector.exporters.otlp_events import EvaluationEvents
 from collector.exporters.prometheus import PrometheusExporter
-from collector.extract.extractor import hints, log_event_hints
+from collector.extract.extractor import hints
 from collector.flow import Flow
 from collector.judging.ledger import Ledger
 from collector.judging.observer import JudgeTelemetry
@@ -55,6 +55,8 @@ from scorers.judge.service import Judge
 from scorers.local import build as build_local
 from scorers.scorer import Direction, Tier
 
+_LOG_EVENT_HINTS = (b"gen_ai.operation.name", b"gen_ai.system")
+"""Spans with these may have their content in log records, which come in requests of their own, mostly later."""
 _TICK_SECONDS = 0.25
 _RETRY_AFTER_SECONDS = 5.0
 _DRAIN_RESERVE_SECONDS = 10.0
@@ -127,7 +129,7 @@ def build(config: Config, environment: Mapping[str, str], *, announce: Callable[
     assembler = Assembler(
         config.assembly,
         hints=hints(config.extract),
-        log_event_hints=log_event_hints(config.extract),
+        log_event_hints=_LOG_EVENT_HINTS,
         clock=clock,
         telemetry=telemetry,
         downstream=screening.accept,

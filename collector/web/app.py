@@ -17,7 +17,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from collector.web.access import Guard, Token
 from collector.web.health import Health
 from collector.web.options import Options
-from collector.web.status import Status
+from collector.web.status import Status, lines
 
 HERE = Path(__file__).parent
 Explain = Callable[[str], list[dict[str, object]]]
@@ -68,7 +68,10 @@ def build(
 
     async def page(request: Request) -> Response:
         refresh = 0 if request.query_params.get("refresh") == "off" else options.refresh_seconds
-        html = templates.get_template("status.html").render(status=status(), refresh=refresh)
+        now = status()
+        html = templates.get_template("status.html").render(
+            status=now, lines=lines(now.estimates), refresh=refresh
+        )
         return HTMLResponse(html)
 
     async def trace_page(request: Request) -> Response:

@@ -67,3 +67,31 @@ class Status:
 
     def as_json(self) -> dict[str, object]:
         return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of the page's table: a metric in one segment, with its windows side by side, shortest first."""
+
+    metric: str
+    kind: str
+    tier: str | None
+    segment: dict[str, str]
+    direction: str
+    windows: list[ScoreRow]
+
+
+def lines(estimates: list[ScoreRow]) -> list[Line]:
+    """Windows of one series side by side; a segment that is alone says nothing beside the total and is left out."""
+    segments = {tuple(row.segment.items()) for row in estimates if row.segment}
+    by_series: dict[tuple[object, ...], list[ScoreRow]] = {}
+    for row in estimates:
+        if row.segment and len(segments) == 1:
+            continue
+        by_series.setdefault((row.metric, row.kind, row.tier, tuple(row.segment.items())), []).append(row)
+    made = [
+        Line(rows[0].metric, rows[0].kind, rows[0].tier, rows[0].segment, rows[0].direction, rows)
+        for rows in by_series.values()
+    ]
+    # What a judge says stands before what is only screened.
+    return sorted(made, key=lambda line: line.kind != "judged")
