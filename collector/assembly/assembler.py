@@ -179,7 +179,7 @@ class Assembler:
             malformed = set(read.malformed)
             tally.malformed += len(malformed)
             tally.own_evaluation += len(malformed.union(own)) - len(malformed)
-            flat, read = _without(malformed.union(own), flat, read)
+            flat, read = heads.without(malformed.union(own), flat, read)
             hinted = self._search.rows(flat.items, read.joined, read.ends)
         if not flat.items:
             return
@@ -494,12 +494,3 @@ class Assembler:
 
 def _split(span_ids: bytes) -> list[bytes]:
     return [span_ids[at : at + 8] for at in range(0, len(span_ids), 8)]
-
-
-def _without(gone: set[int], flat: Flat, read: heads.Read) -> tuple[Flat, heads.Read]:
-    """The items and what was read of them, without some of them."""
-    left = bytearray(index not in gone for index in range(len(flat.items)))
-    smaller = flat.without(left)
-    ends = np.fromiter(map(len, smaller.items), np.int64, len(smaller.items)).cumsum()
-    kept = read.heads.where(np.frombuffer(left, np.bool_))
-    return smaller, heads.Read(b"".join(smaller.items), ends, kept, [])

@@ -17,7 +17,7 @@ import numpy as np
 from collector.assembly.flat import Origin, Origins
 from collector.assembly.heads import WINDOW, Clip, Heads
 
-# Bytes that a block, a span and a trace in a block take (tests/unit/assembly/test_assembly_memory.py holds them to
+# Bytes that a block, a span and a trace in a block take (tests/unit/assembly/test_assembly_bounds.py holds them to
 # the growth of the process): a span is its window, tail and id; a trace its id, its places in two dicts, and the
 # object that holds its span ids.
 BLOCK_COST = 900

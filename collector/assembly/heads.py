@@ -160,6 +160,15 @@ def read(flat: Flat) -> Read:
     return Read(joined, ends, Heads(windows, tails), malformed)
 
 
+def without(gone: set[int], flat: Flat, read: Read) -> tuple[Flat, Read]:
+    """The items and what was read of them, without some of them."""
+    left = bytearray(index not in gone for index in range(len(flat.items)))
+    smaller = flat.without(left)
+    ends = np.fromiter(map(len, smaller.items), np.int64, len(smaller.items)).cumsum()
+    kept = read.heads.where(np.frombuffer(left, np.bool_))
+    return smaller, Read(b"".join(smaller.items), ends, kept, [])
+
+
 def _unusual(windows: NDArray[np.uint8], lengths: NDArray[np.int64]) -> Iterable[int]:
     """The indices of spans whose head is not known to lie in its window."""
     size = len(windows)
