@@ -80,7 +80,7 @@ def _explain(extraction: Extraction, options: Options) -> None:
 
 
 def read_options(path: Path | None) -> Options:
-    """The section `extract:` of a configuration file; the defaults without one. Raises ValueError that names the key."""
+    """The section `extract:` of a configuration file; the defaults without one. ValueError names the key."""
     if path is None:
         return Options()
     try:

@@ -110,6 +110,11 @@ def question(
     for prompt in (user, *prompts):
         if prompt is not None and (found := from_prompt(prompt, asked)) is not None:
             return found
+    for prompt in prompts:
+        if not _holds_documents(
+            prompt, asked
+        ):  # a question that speaks of documents, at the application's own border
+            return Text(prompt, "top_input")
     if asked.only_query is not None and usable(asked.only_query) is not None:
         return Text(asked.only_query, "retrieval_query")
     return None
@@ -143,11 +148,12 @@ def _is_prompt(text: str, asked: Asked, *, strict: bool = False) -> bool:
     """Whether a text is a prompt rather than a question: contexts are in it."""
     if strict:
         return False
-    if asked.known:
-        squeezed = squeeze(text)
-        if any(len(known) >= 12 and squeeze(known) in squeezed for known in asked.known):
-            return True
-    return has_context_label(text) and ("\n" in text or len(text) > 200)
+    return _holds_documents(text, asked) or (has_context_label(text) and ("\n" in text or len(text) > 200))
+
+
+def _holds_documents(text: str, asked: Asked) -> bool:
+    squeezed = squeeze(text) if asked.known else ""
+    return any(len(known) >= 12 and squeeze(known) in squeezed for known in asked.known)
 
 
 def history(call: Call | None, path: Sequence[Node], options: Options) -> list[tuple[str, str]]:

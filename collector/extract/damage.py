@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 from collector.extract.answer import Text
 from collector.extract.calls import Call
-from collector.extract.contexts import Gathered
 from collector.extract.documents import Document
+from collector.extract.inprompt import Gathered
 from collector.extract.limits import Limits
 from collector.extract.options import Options
 from collector.extract.tree import Node

@@ -10,11 +10,11 @@ from enum import StrEnum
 
 from collector.extract.answer import Asked, Text, history, question, response, top_answer
 from collector.extract.calls import Call, calls_of, final_call, reply_text
-from collector.extract.contexts import Gathered, gather
+from collector.extract.contexts import gather
 from collector.extract.conventions import conventions
 from collector.extract.damage import ERROR_HINT, Findings, assess
-from collector.extract.documents import Document
 from collector.extract.identity import Identities, scalars
+from collector.extract.inprompt import Gathered
 from collector.extract.join import partners
 from collector.extract.limits import Limits
 from collector.extract.messages import last_user
@@ -26,7 +26,7 @@ from collector.extract.values import squeeze, walk
 from collector.extract.view import Convention, Payload, Role, Source, View, merge
 from collector.otlp.model import Attributes, LogRecord, Span, Status
 from collector.records.found import Found, Mark, TokenUsage
-from scorers.interaction import Interaction, Passage, Turn
+from scorers.interaction import Interaction, Turn
 
 OWN_MARKER = "groundwatch.evaluation"
 """The attribute that groundwatch puts on its own judge calls; what carries it is never scored."""
@@ -213,7 +213,9 @@ class _Builder:
             return None
         asked = self._asked(gathered, calls, call, self._pattern(service, "question"))
         put = question(path, self._group, call, asked, options)
-        return self._found(call, path, anchor, answered, gathered, put, calls)
+        return self._found(
+            call=call, path=path, anchor=anchor, answered=answered, gathered=gathered, put=put, calls=calls
+        )
 
     def _path(self, node: Node | None) -> list[Node]:
         """The nodes from the top of the interaction down to above the model call, or else around the retrieval."""
@@ -286,6 +288,7 @@ class _Builder:
 
     def _found(
         self,
+        *,
         call: Call | None,
         path: Sequence[Node],
         anchor: Node,

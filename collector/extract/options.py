@@ -28,7 +28,7 @@ class PromptPattern(BaseModel):
     service: str = Field(default="*", description="Name of the service (`service.name`); `*` is every service.")
     context: str | None = Field(
         default=None,
-        description="Regular expression with a group `text` (and optionally `id`), found once per passage in the prompt.",
+        description="Regular expression with a group `text` (and optionally `id`), once per passage of a prompt.",
     )
     question: str | None = Field(
         default=None,

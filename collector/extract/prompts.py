@@ -25,15 +25,16 @@ _QUESTION_WORDS = (
     r"질문|문의|사용자 ?질문|質問|ユーザーの質問|问题|問題|用户问题|提问|提問"
 )
 _ANSWER_WORDS = (
-    r"(?:your |final |helpful |assistant(?:'s)? |short |ai )*(?:answer|response|reply|assistant|output)|antwort|réponse|respuesta|risposta|"
-    r"resposta|ответ|답변|대답|답|回答|答え|答案|答复"
+    r"(?:your |final |helpful |assistant(?:'s)? |short |ai )*(?:answer|response|reply|assistant|output)"
+    r"|antwort|réponse|respuesta|risposta|resposta|ответ|답변|대답|답|回答|答え|答案|答复"
 )
 _LEAD = r"^[ \t]*(?:#{1,6}[ \t]*|\*{1,3}|=+[ \t]*|-{3,}[ \t]*|<)?"
 _TAIL = r"[ \t]*(?:\*{1,3})?[ \t]*(?:[:：]|[ \t]*=+[ \t]*$|[ \t]*-{3,}[ \t]*$|>)(?:\*{1,3})?"
+_BELOW = r"[ \t]+(?:is|are)[ \t]+(?:given |provided |listed )?(?:below|as follows)[.:]?[ \t]*$"
 _CONTEXT_LABEL = re.compile(
-    rf"{_LEAD}(?:(?:{_CONTEXT_WORDS})(?:{_TAIL}|[ \t]*$|[ \t]+(?:is|are)[ \t]+(?:given |provided |listed )?(?:below|as follows)[.:]?[ \t]*$)"
-    r"|[^\n:：<>]{0,120}\b(?:contexts?|sources|documents|passages|excerpts|snippets|search results|chunks|knowledge base|"
-    r"following information)\b[^\n:：<>]{0,80}[:：][ \t]*$)",
+    rf"{_LEAD}(?:(?:{_CONTEXT_WORDS})(?:{_TAIL}|[ \t]*$|{_BELOW})"
+    r"|[^\n:：<>]{0,120}\b(?:contexts?|sources|documents|passages|excerpts|snippets|search results|chunks|"
+    r"knowledge base|following information)\b[^\n:：<>]{0,80}[:：][ \t]*$)",
     re.IGNORECASE | re.MULTILINE,
 )
 """A line that announces contexts: their name as a label, or a sentence about them that ends with a colon."""
@@ -43,7 +44,8 @@ _QUESTION_HEAD = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 _ANSWER_LABEL = re.compile(
-    rf"\s*(?:#{{1,6}}[ \t]*|\*\*|<)?(?:{_ANSWER_WORDS})[ \t]*(?:\([^)\n]{{0,60}}\))?[ \t]*(?:\*\*)?[ \t]*(?:[:：]|>)?(?:\*\*)?\s*$",
+    rf"\s*(?:#{{1,6}}[ \t]*|\*\*|<)?(?:{_ANSWER_WORDS})[ \t]*(?:\([^)\n]{{0,60}}\))?[ \t]*(?:\*\*)?[ \t]*"
+    r"(?:[:：]|>)?(?:\*\*)?\s*$",
     re.IGNORECASE,
 )
 _TAG = re.compile(
@@ -65,11 +67,18 @@ _MAX_PROMPT = 400_000
 _RULE = re.compile(r"\n[ \t]*(?:-{5,}|={5,})[ \t]*(?:\n|$)")
 _RULED = re.compile(r"[-=]{5,}[ \t]*\n(.*?)\n[ \t]*[-=]{5,}[ \t]*(?:\n|$)", re.DOTALL)
 _MAX_PIECES = 500
-_LABELLED = r"(?:document|doc|passage|context|source|chunk|excerpt|snippet|result|reference|article|quelle|dokument|문서|자료|資料|文档)"
+_LABELLED = (
+    r"(?:document|doc|passage|context|source|chunk|excerpt|snippet|result|reference|article|quelle|dokument|"
+    r"문서|자료|資料|文档)"
+)
 _MARKS = (
     re.compile(r"^[ \t]*\[(?P<n>\d{1,3})\][ \t]*[:.)-]?[ \t]*", re.MULTILINE),
     re.compile(r"^[ \t]*\((?P<n>\d{1,3})\)[ \t]+", re.MULTILINE),
-    re.compile(rf"^[ \t]*(?:#{{1,6}}[ \t]*|\*\*|-{{2,}}[ \t]*|\[|<)?{_LABELLED}[ \t]*(?:#|no\.?[ \t]*|nr\.?[ \t]*|\[)?(?P<n>\d{{1,3}})\]?[ \t]*(?:\*\*|\]|>|-{{2,}})?[ \t]*(?:[:：.)-]|(?=\n))(?:\*\*)?[ \t]*\n?", re.MULTILINE | re.IGNORECASE),
+    re.compile(
+        rf"^[ \t]*(?:#{{1,6}}[ \t]*|\*\*|-{{2,}}[ \t]*|\[|<)?{_LABELLED}[ \t]*(?:#|no\.?[ \t]*|nr\.?[ \t]*|\[)?"
+        r"(?P<n>\d{1,3})\]?[ \t]*(?:\*\*|\]|>|-{2,})?[ \t]*(?:[:：.)-]|(?=\n))(?:\*\*)?[ \t]*\n?",
+        re.MULTILINE | re.IGNORECASE,
+    ),
     re.compile(r"^[ \t]*(?P<n>\d{1,3})[.)][ \t]+", re.MULTILINE),
 )  # fmt: skip
 
@@ -96,7 +105,7 @@ def has_context_label(text: str) -> bool:
     head = text[:_MAX_PROMPT]
     if _CONTEXT_LABEL.search(head) is not None or _TAG.search(head) is not None:
         return True
-    return any(len(_chain(pattern, head)) >= 2 for pattern in _MARKS[:-1])
+    return any(len(_chain(pattern, head)) >= 2 for pattern in (_MARKS[0], _MARKS[2]))
 
 
 def question_span(text: str, after: int = 0) -> tuple[int, int] | None:

@@ -18,8 +18,10 @@ from collector.extract.values import Json, as_count, as_text, is_fields, is_repr
 
 QUESTION_KEYS = (
     "question", "user_question", "userQuestion", "query", "user_query", "userQuery", "query_str", "input", "user_input",
-    "userInput", "user_message", "userMessage", "q", "task", "message", "prompt", "search_query", "text", "topic", "request",
+    "userInput", "user_message", "userMessage", "q", "task", "message", "prompt", "search_query", "text", "topic",
+    "request",
     "utterance", "user_prompt", "new_message",
+    "inputs",
 )  # fmt: skip
 """Names that a question goes by, the surest first."""
 _QUESTION_NESTS = (
@@ -252,7 +254,8 @@ def _reply_of_object(value: dict[str, Json], max_chars: int) -> tuple[Message, .
 
 _MODEL_PATHS = (
     ("model",), ("model_name",), ("llm_output", "model_name"), ("raw", "model"), ("modelVersion",), ("model_version",),
-    ("response_metadata", "model_name"), ("response_metadata", "model"), ("meta", "model"), ("data", "response_metadata", "model_name"),
+    ("response_metadata", "model_name"), ("response_metadata", "model"), ("meta", "model"),
+    ("data", "response_metadata", "model_name"),
     ("kwargs", "response_metadata", "model_name"), ("inputs", "kwargs", "response_metadata", "model_name"),
     ("input", "response_metadata", "model_name"),
 )  # fmt: skip

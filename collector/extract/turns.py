@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 from collector.extract.calls import Call, calls_of
 from collector.extract.readers import answer_of, question_of
@@ -58,12 +59,10 @@ def _retrieves(node: Node) -> bool:
 
 def _separate(turns: Sequence[Node]) -> bool:
     """Whether nodes that could be turns are turns, and not steps of one."""
-    one_after_other = all(
-        a.span.end_unix_nano <= b.span.start_unix_nano for a, b in zip(turns, turns[1:], strict=False)
-    )
+    one_after_other = all(a.span.end_unix_nano <= b.span.start_unix_nano for a, b in pairwise(turns))
     retrieving = [node for node in turns if _retrieves(node)]
     if len({node.span.name for node in turns}) == 1:
-        return len(retrieving) >= 2 or one_after_other and not retrieving and False or len(retrieving) >= 1
+        return bool(retrieving)
     return len(retrieving) >= 2 and one_after_other and len(retrieving) == len(turns)
 
 
@@ -90,7 +89,7 @@ def _by_history(roots: Sequence[Node]) -> list[list[Node]]:
     if len(calls) < 2:
         return [list(roots)]
     ends = []
-    for call, later in zip(calls, calls[1:], strict=False):
+    for call, later in pairwise(calls):
         if _is_answered(call, later):
             ends.append(call.end)
     if not ends:

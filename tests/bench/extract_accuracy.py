@@ -39,7 +39,7 @@ def _speed(base: Path, only: str, rounds: int) -> None:
     """Milliseconds per trace, and as a multiple of parsing the same attribute values as JSON once."""
     extractor = Extractor(Options())
     print(
-        "\n| library | traces | spans per trace | ms per trace | times json.loads of its values |\n|---|---|---|---|---|"
+        "\n| library | traces | spans per trace | ms per trace | x json.loads of its values |\n|---|---|---|---|---|"
     )
     groups: dict[str, dict[tuple[str, ...], None]] = {}
     for row in rows():

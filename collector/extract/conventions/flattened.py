@@ -11,7 +11,7 @@ MAX_INDEX_DIGITS = 6
 
 
 def flattened(attributes: Mapping[str, Json], prefix: str) -> list[dict[str, Json]]:
-    """The objects under `prefix`, which ends with a dot, in the order of their index as a number; gaps are passed over."""
+    """The objects under `prefix`, which ends with a dot, in the order of their index as a number, over gaps."""
     start = len(prefix)
     groups: dict[int, dict[str, Json]] = {}
     for key, value in attributes.items():
@@ -47,7 +47,7 @@ def flat_messages(attributes: Mapping[str, Json], prefix: str, inner: str) -> tu
         names = tuple(
             n for key, value in fields.items() if key.endswith("function.name") and (n := as_text(value))
         )
-        calls = any(key.startswith("tool_calls.") or key.startswith("function_call") for key in fields)
+        calls = any(key.startswith(("tool_calls.", "function_call")) for key in fields)
         results = ("\n".join(parts),) if role == TOOL and parts else ()
         hidden = not parts and not calls and "content" not in fields
         found.append(Message(role, tuple(parts), results, calls, hidden, names))

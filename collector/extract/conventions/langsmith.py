@@ -1,4 +1,5 @@
-"""LangSmith's OpenTelemetry export: `langsmith.span.kind`, inputs and outputs as JSON in `gen_ai.prompt`/`gen_ai.completion`."""
+"""LangSmith's OpenTelemetry export: `langsmith.span.kind`, inputs and outputs as JSON in `gen_ai.prompt` and
+`gen_ai.completion`."""
 
 from __future__ import annotations
 

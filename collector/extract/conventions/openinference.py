@@ -112,7 +112,7 @@ class OpenInference:
             view.role = Role.CHAIN
 
     def _answers(self, view: View, found: tuple[Document, ...]) -> bool:
-        """Whether a retriever's output is an answer: a text of its own, as of a service that retrieves and generates."""
+        """Whether a retriever's output is an answer: a text of its own, as where one service does both."""
         raw = view.output.value if view.output is not None and not view.output.hidden else None
         if not isinstance(raw, str) or not as_text(raw):
             return False

@@ -25,9 +25,9 @@ class OpenLLMetry:
         kind = source.text("traceloop.span.kind")
         request = source.text("llm.request.type")
         flat = "gen_ai.prompt.0.content" in attributes or "gen_ai.prompt.0.role" in attributes
-        if kind is None and request is None and not flat and "gen_ai.completion.0.content" not in attributes:
-            if "traceloop.entity.output" not in attributes and "traceloop.entity.input" not in attributes:
-                return None
+        own = ("gen_ai.completion.0.content", "traceloop.entity.output", "traceloop.entity.input")
+        if kind is None and request is None and not flat and not any(key in attributes for key in own):
+            return None
         view = View(self.name)
         if kind is not None:
             view.role = _ROLES.get(kind.lower(), Role.CHAIN)
@@ -36,9 +36,9 @@ class OpenLLMetry:
         operation = source.text("gen_ai.operation.name") or ""
         if operation in _RETRIEVES:
             view.role = Role.RETRIEVER
-        elif operation in ("chat", "text_completion", "generate_content"):
-            view.role = Role.LLM
-        elif view.role is Role.CHAIN and kind == "task" and self._is_model(source):
+        elif operation in ("chat", "text_completion", "generate_content") or (
+            view.role is Role.CHAIN and kind == "task" and self._is_model(source)
+        ):
             view.role = Role.LLM
         view.input = source.payload("traceloop.entity.input", "gen_ai.task.input", quoted=True)
         view.output = source.payload("traceloop.entity.output", "gen_ai.task.output", quoted=True)

@@ -35,7 +35,8 @@ class VectorDB:
     )
     hints = (
         "db.query.result", "db.search.result", "db.vector.", "chroma", "qdrant", "Qdrant", "pinecone", "Pinecone",
-        "weaviate", "Weaviate", "milvus", "Milvus", "lancedb", "marqo", "vespa", "pgvector", "pg_vector", "vectordb", "astra",
+        "weaviate", "Weaviate", "milvus", "Milvus", "lancedb", "marqo", "vespa", "pgvector", "pg_vector", "vectordb",
+        "astra",
     )  # fmt: skip
 
     def read(self, source: Source) -> View | None:

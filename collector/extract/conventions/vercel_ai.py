@@ -1,4 +1,4 @@
-"""Vercel AI SDK: `ai.operationId`, `ai.prompt`, `ai.response.*`, `ai.toolCall.*`; also the keys of its versions 3 and 4."""
+"""Vercel AI SDK: `ai.operationId`, `ai.prompt`, `ai.response.*`, `ai.toolCall.*`; the keys of versions 3 and 4 too."""
 
 from __future__ import annotations
 

@@ -839,22 +839,51 @@ def test_document_text_goes_by_many_names(key: str) -> None:
     assert [p.id for p in found.interaction.contexts or ()] == ["0", "1", "2"]
 
 
+PRINTED = ", ".join(
+    f"Document(id='d{i}', metadata={{'score': 0.5}}, page_content={text!r})" for i, text in enumerate(DOCUMENTS)
+)
+
+
 @pytest.mark.parametrize(
     "documents",
     [
-        [[{"page_content": t, "metadata": {"doc_id": f"d{i}"}, "type": "Document"}, 0.5] for i, t in enumerate(DOCUMENTS)],
+        [
+            [{"page_content": t, "metadata": {"doc_id": f"d{i}"}, "type": "Document"}, 0.5]
+            for i, t in enumerate(DOCUMENTS)
+        ],
         [{"node": {"id_": f"d{i}", "text": t, "metadata": {}}, "score": 0.5} for i, t in enumerate(DOCUMENTS)],
         [j({"node": {"id_": f"d{i}", "text": t}, "score": 0.5}) for i, t in enumerate(DOCUMENTS)],
         [{"id": f"d{i}", "score": 0.5, "payload": {"text": t}} for i, t in enumerate(DOCUMENTS)],
         [{"_id": f"d{i}", "_score": 0.5, "_source": {"content": t}} for i, t in enumerate(DOCUMENTS)],
-        [{"content": {"text": t}, "score": 0.5, "metadata": {"chunk_id": f"d{i}"}} for i, t in enumerate(DOCUMENTS)],
+        [
+            {"content": {"text": t}, "score": 0.5, "metadata": {"chunk_id": f"d{i}"}}
+            for i, t in enumerate(DOCUMENTS)
+        ],
         {"ids": [["d0", "d1", "d2"]], "documents": [list(DOCUMENTS)], "scores": [[0.5, 0.5, 0.5]]},
         {"matches": [{"id": f"d{i}", "score": 0.5, "metadata": {"text": t}} for i, t in enumerate(DOCUMENTS)]},
-        [{"lc": 1, "id": ["langchain", "Document"], "kwargs": {"page_content": t, "metadata": {"id": f"d{i}", "score": 0.5}}} for i, t in enumerate(DOCUMENTS)],
-        "[" + ", ".join(f"Document(id={f'd{i}'!r}, metadata={{'score': 0.5}}, page_content={t!r})" for i, t in enumerate(DOCUMENTS)) + "]",
+        [
+            {
+                "lc": 1,
+                "id": ["langchain", "Document"],
+                "kwargs": {"page_content": t, "metadata": {"id": f"d{i}", "score": 0.5}},
+            }
+            for i, t in enumerate(DOCUMENTS)
+        ],
+        f"[{PRINTED}]",
     ],
-    ids=["pairs", "nodes", "json_nodes", "qdrant", "elastic", "bedrock", "columns", "pinecone", "serialised", "printed"],
-)  # fmt: skip
+    ids=[
+        "pairs",
+        "nodes",
+        "json_nodes",
+        "qdrant",
+        "elastic",
+        "bedrock",
+        "columns",
+        "pinecone",
+        "serialised",
+        "printed",
+    ],
+)
 def test_documents_in_many_shapes(documents: Any) -> None:
     output = documents if isinstance(documents, str) else j(documents)
     found = one(

@@ -280,16 +280,25 @@ def test_own_prompt_layout_by_configuration() -> None:
     assert found.interaction.question == QUESTION
 
 
-@pytest.mark.parametrize(
-    "user",
-    [
-        "<documents>\n" + "".join(f"<document index='{i}'>\n{t}\n</document>\n" for i, t in enumerate(DOCUMENTS)) + f"</documents>\n\n{QUESTION}",
-        "Use these sources.\n\n" + "\n".join(f"Source {i}: {t}" for i, t in enumerate(DOCUMENTS, 1)) + f"\n\nUser question: {QUESTION}",
-        "Context information is below.\n" + "\n".join(f"{i}. {t}" for i, t in enumerate(DOCUMENTS, 1)) + f"\nQuery: {QUESTION}\nAnswer: ",
-        "검색 결과:\n" + "\n".join(f"[{i}] {t}" for i, t in enumerate(DOCUMENTS, 1)) + f"\n\n질문: {QUESTION}\n답변:",
-    ],
-    ids=["xml", "sources", "numbered", "korean"],
-)  # fmt: skip
+def _lines(form: str, first: int = 1) -> str:
+    return "\n".join(form.format(n=n, text=text) for n, text in enumerate(DOCUMENTS, first))
+
+
+LAYOUTS = {
+    "xml": "<documents>\n"
+    + _lines("<document index='{n}'>\n{text}\n</document>")
+    + f"\n</documents>\n\n{QUESTION}",
+    "sources": "Use these.\n\n" + _lines("Source {n}: {text}") + f"\n\nUser question: {QUESTION}",
+    "numbered": "Context information is below.\n" + _lines("{n}. {text}") + f"\nQuery: {QUESTION}\nAnswer: ",
+    "korean": "검색 결과:\n" + _lines("[{n}] {text}") + f"\n\n질문: {QUESTION}\n답변:",
+    "headings": _lines("### Document {n}\n{text}\n") + f"\n### Question\n{QUESTION}",
+    "from_zero": "Passages:\n"
+    + _lines("[{n}] {text}", first=0)
+    + f"\n\nAnswer with a number.\n\nQuestion: {QUESTION}",
+}
+
+
+@pytest.mark.parametrize("user", LAYOUTS.values(), ids=LAYOUTS.keys())
 def test_prompts_that_divide_surely(user: str) -> None:
     found = one(genai_llm(user))
     assert texts(found) == list(DOCUMENTS)
@@ -318,7 +327,7 @@ def test_hidden_content_is_never_a_value() -> None:
     )
     item = found.interaction
     assert (item.question, item.response) == (None, None)
-    assert item.damage == {f: Damage.HIDDEN for f in (Field.QUESTION, Field.CONTEXTS, Field.RESPONSE)}
+    assert item.damage == dict.fromkeys((Field.QUESTION, Field.CONTEXTS, Field.RESPONSE), Damage.HIDDEN)
 
 
 def test_scrubbed_document_is_marked() -> None:
@@ -389,7 +398,7 @@ def test_own_evaluations_are_refused() -> None:
 
 def test_origin_of_an_interaction() -> None:
     spans, logs = tree(
-        chain(oi_retriever(), oi_llm(prompt()), **{"metadata": j({"tenant": "t", "plan": "gold"}), "retries": 2})
+        chain(oi_retriever(), oi_llm(prompt()), metadata=j({"tenant": "t", "plan": "gold"}), retries=2)
     )
     spans = [replace(s, trace_state="ot=th:8") if s.name == "llm" else s for s in spans]
     found = Extractor(Options()).extract(spans, logs, complete=True).found[0]

@@ -1,0 +1,204 @@
+"""Contexts where no retriever tells its documents: steps, tools, the prompt."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from collector.extract.calls import Call
+from collector.extract.documents import Document, documents
+from collector.extract.inprompt import Gathered, PromptText, compare, prompt_texts
+from collector.extract.messages import Message
+from collector.extract.options import Options
+from collector.extract.prompts import Pieces, has_context_label, pieces
+from collector.extract.tree import Node
+from collector.extract.values import looks_encoded
+from collector.extract.view import Role
+
+_SEARCH = re.compile(
+    r"search|retriev|lookup|look_up|knowledge|(?:^|[_\W])(?:kb|rag|docs?|faq|wiki)(?:$|[_\W])|document|passage|query|find|browse|vector",
+    re.IGNORECASE,
+)
+_INPUTS = (
+    "context", "contexts", "documents", "docs", "passages", "retrieved_documents", "retrieved_docs",
+    "retrieved_contexts",
+    "source_documents", "context_documents", "text_chunks", "chunks", "nodes", "sources",
+)  # fmt: skip
+
+
+def without_retriever(
+    result: Gathered,
+    group: Sequence[Node],
+    path: Sequence[Node],
+    call: Call | None,
+    *,
+    prompt: Sequence[Message],
+    searched: PromptText | None,
+    pattern: str | None,
+    options: Options,
+) -> Gathered:
+    """Contexts where no retriever tells its documents: steps' outputs, tools' results, the prompt."""
+    start = call.start if call is not None else None
+    on_path = {id(node) for node in path}
+    for role, side, rule in (
+        (Role.CHAIN, "output", "step_output"),
+        (Role.TOOL, "output", "tool_result"),
+        (Role.CHAIN, "input", "step_documents"),
+    ):
+        stages = []
+        for node in group:
+            if (
+                node.role is not role
+                or id(node) in on_path
+                or (start is not None and node.span.end_unix_nano > start)
+            ):
+                continue
+            payload = getattr(node.view, side)  # of a node with a role, so there is a view
+            if payload is None or payload.hidden:
+                continue
+            found = documents(payload.value, options.max_json_bytes, loose=False)
+            if found and any(d.text for d in found):
+                stages.append((node, found))
+        if stages:
+            result.retrieved = True
+            if role is Role.TOOL:
+                candidates = tuple(d for node, found in stages if not _inside(node, stages) for d in found)
+            else:
+                candidates = max(stages, key=lambda s: (s[0].span.end_unix_nano, -s[0].span.start_unix_nano))[1]
+            result.rule = rule
+            compare(result, candidates, (), searched)
+            return result
+    given = _step_input(path)
+    if given:
+        result.retrieved, result.rule = True, "step_input"
+        compare(result, given, (), searched)
+        return result
+    from_messages = tuple(
+        d
+        for m in (
+            *prompt,
+            *(reply for view in (call.views if call is not None else ()) for reply in view.replies or ()),
+        )
+        for r in m.results
+        if not isinstance(r, str) or looks_encoded(r)
+        for d in documents(r, options.max_json_bytes, loose=False) or ()
+        if d.text
+    )
+    if from_messages:
+        result.retrieved, result.used, result.rule, result.verified = True, from_messages, "tool_message", True
+        return result
+    block = from_prompt(prompt, call, None, pattern, options)
+    if block is None:
+        block = _tool_text(group, prompt, call)
+    if block is None and any(m.role == "tool" and m.hidden for m in prompt):
+        result.retrieved = True  # a tool answered, but telemetry does not say what
+    if block is not None:
+        result.retrieved = True
+        result.used, result.rule, result.unsplit = block.found, f"prompt_{block.rule}", not block.sure
+        result.verified = True
+    return result
+
+
+def _step_input(path: Sequence[Node]) -> tuple[Document, ...] | None:
+    """Documents that a step around the model call was given under a name that says so, the nearest step first."""
+    for node in reversed(path):
+        payload = node.view.input if node.view is not None else None
+        if payload is None or payload.hidden or not isinstance(payload.raw, str | dict):
+            continue
+        value = payload.value
+        if not isinstance(value, dict):
+            continue
+        inner = value.get("kwargs")
+        for item in (value, inner) if isinstance(inner, dict) else (value,):
+            for name in _INPUTS:
+                if isinstance(item.get(name), list):
+                    found = documents(item[name], 4_194_304, loose=True)
+                    if found and all(d.text for d in found):
+                        return found
+    return None
+
+
+def _inside(node: Node, stages: Sequence[tuple[Node, tuple[Document, ...]]]) -> bool:
+    holders = {id(other) for other, _ in stages}
+    return any(id(above) in holders for above in node.ancestors())
+
+
+def from_prompt(
+    prompt: Sequence[Message], call: Call | None, known: int | None, pattern: str | None, options: Options
+) -> Pieces | None:
+    """The passages of a prompt that announces contexts; one block, not sure, where they can not be told apart."""
+    if not options.split_prompts:
+        return None
+    if pattern is not None:
+        found = _by_pattern(prompt, pattern)
+        if found:
+            return Pieces(found, "pattern", sure=True)
+    best: Pieces | None = None
+    for source, _ in prompt_texts(prompt, call, ()):
+        if isinstance(source, Pieces):
+            if source.rule == "messages":
+                return source
+            continue
+        announced = has_context_label(source) or _is_json_context(source)
+        if not announced:
+            continue
+        split = pieces(source, known=known)
+        if split is not None and split.sure:
+            return split
+        if split is not None and best is None:
+            best = Pieces(_whole_block(source, split), split.rule, sure=False)
+    return best
+
+
+def _is_json_context(text: str) -> bool:
+    body = text.strip()
+    return body[:1] in "{[" and looks_encoded(body) and len(body) > 60
+
+
+def _whole_block(text: str, split: Pieces) -> tuple[Document, ...]:
+    """All that stands in the context block, as one text."""
+    joined = "\n\n".join(d.text for d in split.found if d.text)
+    return (Document(joined),) if joined else split.found
+
+
+def _by_pattern(prompt: Sequence[Message], pattern: str) -> tuple[Document, ...]:
+    found = []
+    for message in prompt:
+        for match in re.finditer(pattern, message.text[:400_000]):
+            groups = match.groupdict()
+            if groups["text"].strip():
+                found.append(Document(groups["text"].strip(), id=groups.get("id")))
+            if len(found) >= 2_000:
+                return tuple(found)
+    return tuple(found)
+
+
+def _tool_text(group: Sequence[Node], prompt: Sequence[Message], call: Call | None) -> Pieces | None:
+    """Plain texts that a search tool gave: contexts, though their borders are not known."""
+    texts = []
+    searching = any(node.role is Role.TOOL and _SEARCH.search(_tool_name(node)) for node in group)
+    for node in group:
+        if (
+            node.role is Role.TOOL
+            and node.view is not None
+            and node.view.output is not None
+            and _SEARCH.search(_tool_name(node))
+        ):
+            value = node.view.output.value
+            if isinstance(value, dict):
+                value = value.get("output") or value.get("content") or value.get("result")
+            if isinstance(value, str) and value.strip() and value not in texts:
+                texts.append(value)
+    if not texts:
+        asked = {name for m in (call.messages if call is not None else ()) for name in m.tools}
+        if searching or any(_SEARCH.search(name) for name in asked):
+            texts = [r for m in prompt for r in m.results if isinstance(r, str) and r.strip()]
+    return Pieces(tuple(Document(text) for text in texts), "tool_text", sure=False) if texts else None
+
+
+def _tool_name(node: Node) -> str:
+    for key in ("gen_ai.tool.name", "tool.name", "ai.toolCall.name", "traceloop.entity.name", "tool_name"):
+        name = node.span.attributes.get(key)
+        if isinstance(name, str):
+            return name
+    return node.span.name

@@ -1,0 +1,201 @@
+"""What of the retrieved documents went into the final prompt."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from collector.extract.calls import Call
+from collector.extract.documents import Document
+from collector.extract.messages import SYSTEM, Message
+from collector.extract.prompts import Pieces
+from collector.extract.tree import Node
+from collector.extract.values import loads, looks_encoded, squeeze, walk
+
+_CONTEXT_VARIABLES = (
+    "context",
+    "contexts",
+    "context_str",
+    "documents",
+    "docs",
+    "passages",
+    "sources",
+    "chunks",
+    "knowledge",
+)
+_LAYERS = 3
+LOOSE = 2**62
+"""The place of a document that is in the prompt, but not letter by letter."""
+_WORDS = re.compile(r"[^\W_]+")
+_ESCAPES = re.compile(r"\\[nrt]")
+_ONE_LABEL = re.compile(
+    r"^\s*(?:\[?\s*(?:document|doc|passage|context|source|chunk|excerpt|snippet|문서|자료)\s*(?:#|no\.?\s*)?\d*\s*\]?\s*(?:\([^)\n]{0,200}\))?\s*[:：\n]|\[\d+\])\s*",
+    re.IGNORECASE,
+)
+
+
+@dataclass(slots=True)
+class Gathered:
+    """The contexts of one interaction, and what is to be said of them.
+
+    `used` None: nothing is known of contexts. `retrieved` tells that a retrieval took place.
+    """
+
+    used: tuple[Document, ...] | None = None
+    unused: tuple[Document, ...] = ()
+    rule: str = ""
+    retrieved: bool = False
+    verified: bool | None = None
+    unsplit: bool = False
+    marker: str = ""
+    """`hidden` or `scrubbed` where markers stand in the place of every document, and nothing else is told of them."""
+    nodes: list[Node] = field(default_factory=list)
+
+
+def prompt_messages(call: Call | None) -> list[Message]:
+    """The messages in which this turn's contexts may stand: system, the last of the user, and what follows."""
+    if call is None:
+        return []
+    found = call.messages
+    last = max((i for i, m in enumerate(found) if m.role == "user" and m.parts), default=None)
+    if last is None:
+        return list(found)
+    start = last
+    while start > 0 and found[start - 1].role in ("user", "tool", SYSTEM) and not found[start - 1].calls:
+        start -= 1  # one message per document before the question
+    head = [m for m in found[:start] if m.role == SYSTEM]
+    return [*head, *found[start:]]
+
+
+class PromptText:
+    """The text of the final prompt, in which documents are looked for."""
+
+    def __init__(self, text: str) -> None:
+        self.text = squeeze(text)
+        self._bare: str | None = None
+
+    def position(self, text: str) -> int:
+        """Where a document begins, or -1 where it is not there.
+
+        Looked for as it is, in an encoding that prompts use, or by its letters alone; found by these its place is
+        LOOSE, as it can not be compared with the others'. A long document whose beginning is there counts:
+        applications cut documents to fit.
+        """
+        needle = squeeze(text)
+        if not needle:
+            return -1
+        at = self.text.find(needle)
+        if at >= 0:
+            return at
+        for form in (json.dumps(text, ensure_ascii=False)[1:-1], json.dumps(text)[1:-1], html.escape(text)):
+            if form != text and (at := self.text.find(squeeze(form))) >= 0:
+                return at
+        if self._bare is None:
+            self._bare = bare(self.text)
+        letters = bare(needle)
+        if len(letters) < 16:
+            return -1
+        found = letters in self._bare or (len(letters) > 160 and letters[:120] in self._bare)
+        return LOOSE if found else -1
+
+
+def bare(text: str) -> str:
+    """A text's letters and digits in lower case, the escapes of white space taken off."""
+    return "".join(_WORDS.findall(_ESCAPES.sub(" ", text))).lower()
+
+
+def prompt_text(prompt: Sequence[Message], call: Call | None) -> PromptText | None:
+    parts: list[str] = []
+    for message in prompt:
+        for body in (*message.parts, *(r for r in message.results if r not in message.parts)):
+            _strings(body, parts)
+    if not parts and call is not None:
+        for view in call.views:
+            if view.input is not None and isinstance(view.input.raw, str) and not view.input.hidden:
+                raw = view.input.raw[:2_000_000]
+                parts.append(raw.replace("\\n", "\n").replace("\\'", "'"))
+                break
+    return PromptText("\n".join(parts)) if parts else None
+
+
+def _strings(body: object, parts: list[str], layer: int = 0) -> None:
+    """All texts in a value, those inside of JSON in texts too."""
+    for _, value in walk(body, 50_000):
+        if isinstance(value, str):
+            inner = loads(value, 1_000_000) if layer < _LAYERS and looks_encoded(value) else None
+            if isinstance(inner, dict | list):
+                _strings(inner, parts, layer + 1)
+            else:
+                parts.append(value)
+
+
+def compare(
+    result: Gathered,
+    candidates: tuple[Document, ...],
+    superseded: tuple[Document, ...],
+    searched: PromptText | None,
+) -> None:
+    """Keep what the final prompt holds; nothing found there says nothing and keeps all, unverified."""
+    if searched is None:
+        result.used, result.unused, result.verified = candidates, superseded, False
+        return
+    places = [searched.position(d.text) if d.text else -1 for d in candidates]
+    inside = [i for i, place in enumerate(places) if place >= 0]
+    unknown = [i for i, d in enumerate(candidates) if not d.text or d.cut]
+    if not inside:
+        result.used, result.unused, result.verified = candidates, superseded, False
+        return
+    result.verified = True
+    keep = sorted({*inside, *unknown})
+    if len(keep) < len(candidates):
+        if not unknown and _ordered([places[i] for i in inside]):
+            keep = sorted(keep, key=lambda i: places[i])
+        result.used = tuple(candidates[i] for i in keep)
+        left = tuple(d for i, d in enumerate(candidates) if i not in set(keep))
+        result.unused = (*left, *superseded)
+        result.rule += "_in_prompt"
+    else:
+        if not unknown and _ordered(places):
+            keep = sorted(keep, key=lambda i: places[i])
+        result.used, result.unused = tuple(candidates[i] for i in keep), superseded
+
+
+def _ordered(places: Sequence[int]) -> bool:
+    """Whether the places tell the order in which the prompt holds the documents: each its own."""
+    return LOOSE not in places and len(set(places)) == len(places)
+
+
+def prompt_texts(
+    prompt: Sequence[Message], call: Call | None, group: Sequence[Node]
+) -> list[tuple[str | Pieces, str]]:
+    """Texts in which contexts may stand, the narrowest first, each with the name of its rule."""
+    found: list[tuple[str | Pieces, str]] = []
+    for view in call.views if call is not None else ():
+        for name in _CONTEXT_VARIABLES:
+            if view.variables.get(name):
+                found.append((view.variables[name], "variable_text"))
+    users = [m for m in prompt if m.role == "user" and m.parts]
+    if users:
+        if len(users[-1].parts) > 1:
+            found.append(
+                (Pieces(tuple(Document(p) for p in users[-1].parts[:-1]), "parts", sure=True), "message_parts")
+            )
+        found.append((users[-1].text, "prompt_text"))
+    many = _one_per_message(prompt)
+    if many is not None:
+        found.append((many, "messages"))
+    found.extend((m.text, "prompt_text") for m in prompt if m.role == SYSTEM and m.parts)
+    found.extend((r, "tool_text") for m in prompt for r in m.results if isinstance(r, str))
+    return found
+
+
+def _one_per_message(prompt: Sequence[Message]) -> Pieces | None:
+    """Messages that each hold one document, announced at their head by the same kind of label."""
+    texts = [m.text for m in prompt[:-1] if m.parts and m.role in ("user", SYSTEM, "tool")]
+    labelled = [t for t in texts if _ONE_LABEL.match(t)]
+    if not labelled:
+        return None
+    return Pieces(tuple(Document(_ONE_LABEL.sub("", t, count=1).strip()) for t in labelled), "messages", sure=True)
