@@ -96,11 +96,11 @@ def test_the_second_signal_forces_the_end(start_sidecar: StartSidecar) -> None:
 def test_a_state_directory_belongs_to_one_process_and_tells_of_a_crash(
     start_sidecar: StartSidecar, tmp_path: Path
 ) -> None:
-    state = {"process": {"state_dir": str(tmp_path / "state")}}
-    first = start_sidecar(**state)
+    state = {"state_dir": str(tmp_path / "state")}
+    first = start_sidecar(process=state)
     assert first.metrics().total("groundwatch_unclean_shutdown") == 0
     children = first.children()
-    second = start_sidecar(raw=True, **state)
+    second = start_sidecar(raw=True, process=state)
     assert second.process.wait(30) == 2
     assert str(tmp_path / "state") in second.log
     assert "in use by another groundwatch" in second.log
@@ -110,10 +110,10 @@ def test_a_state_directory_belongs_to_one_process_and_tells_of_a_crash(
     first.process.kill()
     first.process.wait(10)
     until(lambda: gone(children), "workers end with their parent")
-    third = start_sidecar(**state)
+    third = start_sidecar(process=state)
     assert third.metrics().total("groundwatch_unclean_shutdown") == 1
     assert third.terminate() == 0
-    assert start_sidecar(**state).metrics().total("groundwatch_unclean_shutdown") == 0
+    assert start_sidecar(process=state).metrics().total("groundwatch_unclean_shutdown") == 0
 
 
 @pytest.mark.parametrize("which", ["http", "grpc"])
@@ -153,8 +153,10 @@ def test_a_worker_killed_in_its_work_is_replaced_and_nothing_is_lost(sidecar: Si
     for _ in range(20):
         sidecar.send(body(rag_trace(dice)))
     sidecar.wait(
-        lambda now: now.total("groundwatch_traces_released_total") == 20
-        and now.total("groundwatch_screening_queue_traces") < 20,
+        lambda now: (
+            now.total("groundwatch_traces_released_total") == 20
+            and now.total("groundwatch_screening_queue_traces") < 20
+        ),
         "the worker has a batch",
     )
     worker.kill()

@@ -39,14 +39,14 @@ class LogSink:
         self._server = grpc.server(ThreadPoolExecutor(max_workers=2))
         sink = self
 
-        class Service(LogsServiceServicer):  # type: ignore[misc]  # the generated base class is untyped
+        class Service(LogsServiceServicer):
             def Export(self, request: Any, context: Any) -> ExportLogsServiceResponse:
                 with sink._lock:
                     sink._requests.append(request)
                     sink._metadata.append({key.lower(): value for key, value in context.invocation_metadata()})
                 return ExportLogsServiceResponse()
 
-        add_LogsServiceServicer_to_server(Service(), self._server)
+        add_LogsServiceServicer_to_server(Service(), self._server)  # type: ignore[no-untyped-call]  # generated, untyped
         self.endpoint = f"http://127.0.0.1:{self._server.add_insecure_port('127.0.0.1:0')}"
 
     def __enter__(self) -> Self:

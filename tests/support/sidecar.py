@@ -88,7 +88,12 @@ class Sidecar:
     """`groundwatch run` on free loopback ports. The test's fixtures end it, whatever happens."""
 
     def __init__(
-        self, directory: Path, config: Mapping[str, Any], *, env: Mapping[str, str] | None = None, name: str = "run"
+        self,
+        directory: Path,
+        config: Mapping[str, Any],
+        *,
+        env: Mapping[str, str] | None = None,
+        name: str = "run",
     ) -> None:
         directory.mkdir(parents=True, exist_ok=True)
         file = directory / f"{name}.yaml"
@@ -131,7 +136,8 @@ class Sidecar:
         return self
 
     def children(self) -> list[psutil.Process]:
-        return psutil.Process(self.process.pid).children(recursive=True)
+        children: list[psutil.Process] = psutil.Process(self.process.pid).children(recursive=True)
+        return children
 
     def workers(self) -> list[psutil.Process]:
         """The screening processes; multiprocessing's resource tracker is not one."""
@@ -154,9 +160,11 @@ class Sidecar:
             return now if condition(now) else None
 
         try:
-            return until(check, what, seconds=seconds, step=0.1)
+            seen = until(check, what, seconds=seconds, step=0.1)
         except AssertionError as error:
             raise AssertionError(f"{error}\n{self.metrics().text}\n{self.log}") from None
+        assert seen is not None
+        return seen
 
     def wait_for_interactions(self, count: int, *, seconds: float = 30.0) -> Metrics:
         """Wait until so many interactions were found and all of them settled or filtered."""
@@ -185,7 +193,9 @@ class Sidecar:
         """One export over gRPC, as bytes. Raises grpc.RpcError."""
         if self._channel is None:
             self._channel = grpc.insecure_channel(self.grpc, options=(("grpc.enable_http_proxy", 0),))
-        answer: bytes = self._channel.unary_unary(GRPC_METHODS[signal])(body, timeout=20, metadata=metadata)
+        answer: bytes = self._channel.unary_unary(GRPC_METHODS[signal], None, None)(
+            body, timeout=20, metadata=metadata
+        )
         return answer
 
     def why(self, trace_id: str) -> list[dict[str, Any]]:
