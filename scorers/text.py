@@ -131,6 +131,7 @@ _LANGUAGES_OF: dict[str, tuple[str, ...]] = {
 
 
 _INITIAL = re.compile(r"(?:^|\s)(?:[A-ZÀ-ÞА-Я]\.|(?:[^\W\d_]\.){2,})$")
+_LIST_MARK = re.compile(r"\(?\d{1,2}[.)]")  # "1." before an item is not a sentence
 _QUOTATIVE = re.compile(r"^(?:と|って|という)")
 
 
@@ -152,7 +153,8 @@ def sentences(text: str, tag: str | None = None, limit: int | None = None) -> li
             if carried:
                 stripped = f"{carried} {stripped}"
                 carried = ""
-            if _INITIAL.search(stripped) and script(stripped[-2]) in ("latin", "cyrillic") and len(stripped) < 200:
+            initial = _INITIAL.search(stripped) and script(stripped[-2]) in ("latin", "cyrillic")
+            if (initial and len(stripped) < 200) or _LIST_MARK.fullmatch(stripped):
                 carried = stripped
                 continue
             if found and _QUOTATIVE.match(stripped) and found[-1][-1] in "」』":
@@ -318,7 +320,7 @@ def quantities(text: str, found_words: list[str] | None = None) -> list[Quantity
                 unit = UNITS[sign]
             if factor != 1.0:
                 value = _times(value, factor)
-            shown = match.group(0).strip() if unit or factor != 1.0 else match.group("number")
+            shown = match.group(0).strip().rstrip(".") if unit or factor != 1.0 else match.group("number")
             found.append(Quantity(value, unit, shown))
         found.extend(_dates(text, named=not folded.isdisjoint(MONTHS)))
     if folded.isdisjoint(NUMBER_WORDS):
