@@ -6,6 +6,7 @@ Knows nothing of what is configured: `load` takes the root model. All problems a
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -125,6 +126,10 @@ NOT_SETTINGS = ("CONFIG", "TEST_")
 """Variables with our prefix that are not settings: the config file's path, and what our own tests use."""
 
 
+_SERVICE_LINK = re.compile(r"(\w+_)?(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT(_\d+_(TCP|UDP|SCTP)(_\w+)?)?)")
+"""What Kubernetes sets in every pod of a namespace that has a Service called groundwatch; no settings of ours."""
+
+
 def _read_environment(
     model: type[BaseModel], environment: Mapping[str, str], source: _Source, problems: list[str]
 ) -> None:
@@ -133,6 +138,8 @@ def _read_environment(
             continue
         location = _location(model, name.removeprefix(PREFIX).lower())
         if location is None:
+            if _SERVICE_LINK.fullmatch(name.removeprefix(PREFIX)):
+                continue
             problems.append(
                 f"{name}: no such setting; variables are {PREFIX}<SECTION>_<FIELD>, with sections "
                 f"{', '.join(sorted(model.model_fields))}"

@@ -90,6 +90,17 @@ def test_a_missing_file_and_an_unknown_variable_are_problems(tmp_path: Path) -> 
     assert "GROUNDWATCH_JUGDE_MODEL" in caught.value.problems[1]
 
 
+def test_what_kubernetes_sets_for_a_service_of_our_name_is_no_setting() -> None:
+    environment = {
+        "GROUNDWATCH_PORT": "tcp://10.0.0.1:4317",
+        "GROUNDWATCH_SERVICE_HOST": "10.0.0.1",
+        "GROUNDWATCH_SERVICE_PORT_OTLP_GRPC": "4317",
+        "GROUNDWATCH_PORT_4317_TCP_ADDR": "10.0.0.1",
+        "GROUNDWATCH_SAMPLING_INNER__PORT": "7",
+    }
+    assert load(Root, None, environment).sampling.inner.port == 7
+
+
 def test_secrets_come_from_files_and_variables(tmp_path: Path) -> None:
     (tmp_path / "secret").write_text("hush\n")
     path = _write(tmp_path, "seed: {from_file: secret}\nsampling: {base_url: {from_env: URL}}\n")
