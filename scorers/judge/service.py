@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from types import TracebackType
 from typing import Self
 
@@ -12,6 +13,7 @@ import httpx
 
 from scorers.interaction import Interaction
 from scorers.judge.cache import VerdictCache
+from scorers.judge.canary import CanaryCase, CanaryReport, canary_cases, run_canary
 from scorers.judge.check import CheckReport, check
 from scorers.judge.client import Address, Endpoint, Runtime
 from scorers.judge.keys import KeyProvider, key_provider
@@ -139,6 +141,10 @@ class Judge:
         """Whether the endpoints answer, in which form, and whether embeddings tell near from far. Never raises."""
         deadline = self._runtime.monotonic() + deadline_seconds
         return await check(self.chat, self.embeddings, secret=self._secret, deadline=deadline)
+
+    async def canary(self, cases: Sequence[CanaryCase] | None = None) -> CanaryReport:
+        """Score planted cases, past the cache, and say how many came out as known. Never raises."""
+        return await run_canary(partial(self.score, attempt=1), canary_cases() if cases is None else cases)
 
     async def close(self) -> None:
         """Close all connections; may be called twice."""
