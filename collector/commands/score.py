@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from io import TextIOWrapper
 from itertools import islice
 from pathlib import Path
 from typing import IO, Any, TypeVar
@@ -19,8 +20,8 @@ from collector.commands.progress import Progress
 from collector.commands.results import as_json
 from collector.config import Config
 from collector.configfile import ConfigError
-from collector.extract.record import BadRecordError, read_record
-from collector.pipeline.workers import BatchFailedError, WorkerPool
+from collector.extract.conventions.record import read_record
+from collector.pipeline.workers import BatchFailedError, WorkerPool, WorkerStartError
 from scorers.catalog import DEFAULT_JUDGED, judged, runnable
 from scorers.errors import ScorerError
 from scorers.interaction import Interaction
@@ -33,6 +34,8 @@ from scorers.scorer import Tier
 _T = TypeVar("_T")
 _BATCH = {Tier.FAST: 32, Tier.FULL: 8}
 _BATCH_DEADLINE_SECONDS = 900.0
+_LONE = "backslashreplace"
+"""Half a surrogate pair, which JSON can hold and UTF-8 can not, is written as the escape that JSON has for it."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -81,28 +84,32 @@ def run(args: argparse.Namespace) -> int:
         if args.judge and config.judge is None:
             raise ConfigError(
                 [
-                    "--judge: no judge is configured: add a `judge:` section or set GROUNDWATCH_JUDGE_BASE_URL and GROUNDWATCH_JUDGE_MODEL"
+                    "--judge: no judge is configured: add a `judge:` section, or set GROUNDWATCH_JUDGE_BASE_URL and "
+                    "GROUNDWATCH_JUDGE_MODEL"
                 ]
             )
         with ExitStack() as stack:
-            source = sys.stdin if args.file == "-" else stack.enter_context(Path(args.file).open(encoding="utf-8"))
+            source: Iterable[bytes] = sys.stdin.buffer
+            total = None
+            if args.file != "-":
+                total = _count(Path(args.file))
+                source = stack.enter_context(Path(args.file).open("rb"))
             done = _done(args.resume) | _done(args.output)
-            output = stack.enter_context(args.output.open("a", encoding="utf-8")) if args.output else sys.stdout
-            total = (
-                None
-                if args.file == "-"
-                else sum(1 for line in Path(args.file).open(encoding="utf-8") if line.strip())
-            )
+            output: IO[str] = sys.stdout
+            if args.output is not None:
+                output = stack.enter_context(args.output.open("a", encoding="utf-8", errors=_LONE))
+            elif isinstance(sys.stdout, TextIOWrapper):
+                sys.stdout.reconfigure(encoding="utf-8", errors=_LONE)
             progress = Progress(sys.stderr, total=total, shown=not args.no_progress)
             job = _Job(config=config, output=output, done=done, progress=progress)
             asyncio.run(_score(job, args, names, source))
-    except (ConfigError, ScorerError, OSError, UnicodeDecodeError) as error:
+    except (ConfigError, ScorerError, WorkerStartError, OSError) as error:
         sys.stderr.write(f"groundwatch score: {error}\n")
         return 2
     return 1 if job.bad else 0
 
 
-async def _score(job: _Job, args: argparse.Namespace, names: tuple[str, ...], source: Iterable[str]) -> None:
+async def _score(job: _Job, args: argparse.Namespace, names: tuple[str, ...], source: Iterable[bytes]) -> None:
     records = job.records(source)
     if args.judge:
         await _judged(job, records, names or None, concurrency=args.concurrency, local=args.local)
@@ -123,14 +130,14 @@ class _Job:
         self._output = output
         self._done = done
 
-    def records(self, lines: Iterable[str]) -> Iterator[Interaction]:
+    def records(self, lines: Iterable[bytes]) -> Iterator[Interaction]:
         """The records that are still to be scored; an unreadable one gets a line of its own and is passed over."""
         for number, line in enumerate(lines, start=1):
             if not line.strip():
                 continue
             try:
-                interaction = read_record(json.loads(line), self.config.extract.record)
-            except (BadRecordError, ValueError, RecursionError) as error:
+                interaction = _interaction(json.loads(line), self.config)
+            except (ValueError, RecursionError) as error:
                 self.bad += 1
                 self._write({"id": None, "line": number, "error": f"line {number}: {error}"})
                 self.progress.step(failed=True)
@@ -210,12 +217,33 @@ async def _bounded(items: Iterator[_T], act: Callable[[_T], Coroutine[Any, Any, 
         await task
 
 
+def _count(path: Path) -> int:
+    """Lines that hold a record, for the progress line."""
+    with path.open("rb") as lines:
+        return sum(1 for line in lines if line.strip())
+
+
+def _interaction(value: object, config: Config) -> Interaction:
+    """One record's interaction. Raises ValueError that says what is wrong with it."""
+    if not isinstance(value, dict):
+        raise ValueError(
+            f"is no JSON object but {type(value).__name__}: give {{id, question, contexts, response}}"
+        )
+    interaction = read_record(value, config.extract).interaction
+    if interaction.question is None and interaction.response is None:
+        raise ValueError(
+            f"has neither a question nor a response; its fields are {', '.join(sorted(map(str, value)))[:200] or 'none'}: "
+            "name them question, contexts and response, or map them with extract.record in the configuration"
+        )
+    return interaction
+
+
 def _done(path: Path | None) -> set[str]:
     """The ids that an earlier output holds results of; a cut-off last line is no result."""
     if path is None or not path.exists():
         return set()
     done: set[str] = set()
-    with path.open(encoding="utf-8") as lines:
+    with path.open("rb") as lines:
         for line in lines:
             try:
                 value = json.loads(line)
