@@ -21,6 +21,7 @@ from collector.commands.results import as_json
 from collector.config import Config
 from collector.configfile import ConfigError
 from collector.extract.conventions.record import read_record
+from collector.extract.values import Json
 from collector.pipeline.workers import BatchFailedError, WorkerPool, WorkerStartError
 from scorers.catalog import DEFAULT_JUDGED, judged, runnable
 from scorers.errors import ScorerError
@@ -223,17 +224,14 @@ def _count(path: Path) -> int:
         return sum(1 for line in lines if line.strip())
 
 
-def _interaction(value: object, config: Config) -> Interaction:
+def _interaction(value: Json, config: Config) -> Interaction:
     """One record's interaction. Raises ValueError that says what is wrong with it."""
-    if not isinstance(value, dict):
-        raise ValueError(
-            f"is no JSON object but {type(value).__name__}: give {{id, question, contexts, response}}"
-        )
     interaction = read_record(value, config.extract).interaction
     if interaction.question is None and interaction.response is None:
+        fields = ", ".join(sorted(value))[:200] if isinstance(value, dict) and value else "none"
         raise ValueError(
-            f"has neither a question nor a response; its fields are {', '.join(sorted(map(str, value)))[:200] or 'none'}: "
-            "name them question, contexts and response, or map them with extract.record in the configuration"
+            f"has neither a question nor a response; its fields are {fields}: name them question, contexts and "
+            "response, or map them with extract.record in the configuration"
         )
     return interaction
 
