@@ -179,3 +179,10 @@ def genai_llm(user: str, answer: str | None = ANSWER, **more: Any) -> S:
             [{"role": "assistant", "parts": [{"type": "text", "content": answer}]}]
         )
     return S("chat m", {**attributes, **more})
+
+
+def assert_whole(found: Found, documents: Sequence[str] = DOCUMENTS) -> None:
+    """Question, contexts and response are all as they were."""
+    assert found.interaction.question == QUESTION
+    assert texts(found) == list(documents)
+    assert found.interaction.response == ANSWER
