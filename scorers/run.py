@@ -15,7 +15,7 @@ from scorers.outcome import Failed, FailedReason, Outcome, Result
 from scorers.scorer import JudgedScorer, LocalScorer, ScorerInfo
 
 if TYPE_CHECKING:  # screening's workers run local scorers only and must not load an HTTP client
-    from scorers.judge.planner import Planner
+    from scorers.judge.planner import Asking, Planner
     from scorers.judge.question import Answer, Question
 from scorers.judged.base import ruled
 
@@ -95,9 +95,14 @@ async def judge_interaction(
                 wanted += [(name, question) for question in asked]
         return wanted
 
-    asking = await planner.ask(
-        interaction, collect, known=ruled(interaction), deadline=deadline, use_cache=attempt == 0
-    )
+    try:
+        asking = await planner.ask(
+            interaction, collect, known=ruled(interaction), deadline=deadline, use_cache=attempt == 0
+        )
+    except Exception as error:  # noqa: BLE001  # a bug in the planner must not cost the caller its loop
+        _LOG.exception("judging an interaction raised; its results are failed: scorer_error")
+        asking = Asking()
+        broken = {scorer.info.name: Failed(FailedReason.SCORER_ERROR, type(error).__name__) for scorer in running}
     for scorer in running:
         got: list[Result] | Failed
         if scorer.info.name in broken:
@@ -138,6 +143,6 @@ def _unscored(info: ScorerInfo, interaction: Interaction, outcome: Outcome) -> l
 def _guarded(info: ScorerInfo, act: Callable[[], _T]) -> _T | Failed:
     try:
         return act()
-    except Exception as error:  # noqa: BLE001  # the one place where a bug in any scorer becomes an outcome
+    except Exception as error:  # noqa: BLE001  # here a bug in any scorer becomes an outcome
         _LOG.exception("scorer %s raised; its result is failed: scorer_error", info.name)
         return Failed(FailedReason.SCORER_ERROR, type(error).__name__)

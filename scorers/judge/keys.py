@@ -62,14 +62,21 @@ class RefreshedKey:
         return await _run(self._options.command)
 
 
+def _usable(key: str, source: str) -> str:
+    """A key that can stand in a header; what is wrong with it is said without showing it."""
+    if not key:
+        raise JudgeAuth(f"{source} is empty")
+    if not key.isascii() or not key.isprintable():
+        raise JudgeAuth(f"{source} holds characters that can not stand in a header")
+    return key
+
+
 def _read_file(path: Path) -> str:
     try:
         key = path.read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
         raise JudgeAuth(f"the key file {str(path)!r} can not be read ({type(error).__name__})") from None
-    if not key:
-        raise JudgeAuth(f"the key file {str(path)!r} is empty")
-    return key
+    return _usable(key, f"the key file {str(path)!r}")
 
 
 async def _run(command: tuple[str, ...]) -> str:
@@ -93,9 +100,9 @@ async def _run(command: tuple[str, ...]) -> str:
             process.kill()
             await process.wait()
     key = output.decode("utf-8", "replace").strip()
-    if process.returncode or not key:
-        raise JudgeAuth(f"the key command {name!r} ended with code {process.returncode} and {len(key)} characters")
-    return key
+    if process.returncode:
+        raise JudgeAuth(f"the key command {name!r} ended with code {process.returncode}")
+    return _usable(key, f"the output of the key command {name!r}")
 
 
 def key_provider(
@@ -108,8 +115,10 @@ def key_provider(
     """
     if options.env is not None:
         key = environ.get(options.env, "").strip()
-        if not key:
-            raise BadScorerOptions(f"api_key.env is {options.env!r}, but that variable is not set or empty")
+        if not key or not key.isascii() or not key.isprintable():
+            raise BadScorerOptions(
+                f"api_key.env is {options.env!r}, but that variable is not set, empty, or no header can hold it"
+            )
         return FixedKey(key)
     if options.file is not None or options.command is not None:
         return RefreshedKey(options, monotonic=monotonic)

@@ -12,6 +12,9 @@ from scorers.judge.prices import Price
 
 Url = Annotated[str, StringConstraints(strip_whitespace=True, pattern=r"^https?://[^\s?#@]+/?$")]
 
+HeaderName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")]
+HeaderValue = Annotated[str, StringConstraints(pattern=r"^[\x20-\x7e]*$")]
+
 
 class _Model(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -80,7 +83,9 @@ class JudgeOptions(_Model):
         description="The header that carries the key; `authorization` sends `Bearer KEY`, Azure's is `api-key`.",
     )
     api_version: str | None = Field(default=None, description="Azure's api-version query parameter.")
-    headers: Mapping[str, str] = Field(default_factory=dict, description="More headers of every call.")
+    headers: Mapping[HeaderName, HeaderValue] = Field(
+        default_factory=dict, description="More headers of every call."
+    )
     extra_body: Mapping[str, object] = Field(
         default_factory=dict, description="More fields of every chat request, e.g. reasoning_effort."
     )
@@ -106,6 +111,9 @@ class JudgeOptions(_Model):
         default=16_000, ge=1024, description="The judge's context window in tokens, prompt and reply together."
     )
     max_output_tokens: int = Field(default=2048, ge=128, description="Tokens of one reply, at most.")
+    max_calls: int = Field(
+        default=100, ge=1, description="Judge calls for one interaction, re-asks and windows included, at most."
+    )
     reasks: int = Field(default=2, ge=0, le=5, description="How often missing answers are asked again.")
     call_timeout_seconds: float = Field(default=60, gt=0, description="Hard limit of one HTTP call.")
     deadline_seconds: float = Field(default=120, gt=0, description="Hard limit of judging one interaction.")

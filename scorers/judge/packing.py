@@ -15,24 +15,52 @@ from scorers.judge.form import Asked, Call
 from scorers.judge.material import Material
 from scorers.judge.question import Labelling, Listing
 
-_TOKENS_PER_LABEL = 85
+_RESERVE_TOKENS = 200
+_LISTING_TOKENS = 400
 
 
 def pack(questions: Iterable[Asked], material: Material, *, fused: bool, max_output_tokens: int) -> list[Call]:
-    """Group questions into calls, in the order in which they were first asked."""
+    """Group questions into calls, in the order in which they were first asked.
+
+    A call's reply is expected to fit into `max_output_tokens`: large labellings are cut in pieces, and a group
+    that is too large for one reply becomes several calls.
+    """
+    room = max(1, max_output_tokens - _RESERVE_TOKENS)
     groups: dict[object, list[Asked]] = {}
     for question in questions:
-        for piece in _pieces(question, max(1, (max_output_tokens - 200) // _TOKENS_PER_LABEL)):
+        for piece in _pieces(question, max(1, room // _label_tokens(question))):
             groups.setdefault(_group(piece, fused=fused), []).append(piece)
-    return [Call(tuple(group), material, fused=fused) for group in groups.values()]
+    return [
+        Call(tuple(filled), material, fused=fused) for group in groups.values() for filled in _filled(group, room)
+    ]
+
+
+def _filled(group: list[Asked], room: int) -> list[list[Asked]]:
+    calls: list[list[Asked]] = [[]]
+    used = 0
+    for question in group:
+        size = _LISTING_TOKENS if isinstance(question, Listing) else _label_tokens(question) * len(question.ids)
+        if calls[-1] and used + size > room:
+            calls.append([])
+            used = 0
+        calls[-1].append(question)
+        used += size
+    return calls
+
+
+def _label_tokens(question: Asked) -> int:
+    return 85 if isinstance(question, Listing) or question.reasons else 25
 
 
 def _pieces(question: Asked, most: int) -> list[Asked]:
-    """Labellings of more items than one reply can hold, in several."""
+    """Labellings of more items than one reply can hold, in several; about passages, each with only its own."""
     if isinstance(question, Listing) or len(question.items) <= most:
         return [question]
     items = question.items
-    return [replace(question, items=items[start : start + most]) for start in range(0, len(items), most)]
+    pieces = [replace(question, items=items[start : start + most]) for start in range(0, len(items), most)]
+    if question.by_passage:
+        return [replace(piece, passages=tuple(int(item.id) for item in piece.items)) for piece in pieces]
+    return list(pieces)
 
 
 def _group(question: Asked, *, fused: bool) -> object:

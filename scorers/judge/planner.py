@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from scorers.errors import JudgeError, PromptTooLong
+from scorers.errors import BudgetExhausted, JudgeError, PromptTooLong
 from scorers.interaction import Field, Interaction
 from scorers.judge.cache import VerdictCache
 from scorers.judge.client import Endpoint, add_usage
@@ -110,6 +110,8 @@ class _Session:
         self._deadline = deadline
         self._memo: dict[tuple[str, str], Labelled] = {}
         self._contents: dict[object, str] = {}
+        self._by_rank = dict(material.passages)
+        self._calls_left = planner._options.max_calls
 
     async def round(self, wanted: Mapping[str, tuple[str, Question]]) -> None:
         owners = {key: owner for key, (owner, _) in wanted.items()}
@@ -132,6 +134,9 @@ class _Session:
             max_output_tokens=self._options.max_output_tokens,
         )
         gathered = dict(known)
+        for call in calls[max(0, self._calls_left) :]:
+            gathered.update(_failed(call, self._too_many()))
+        calls = calls[: max(0, self._calls_left)]
         async with asyncio.TaskGroup() as group:
             asked = [group.create_task(self._paid(call, owners[call.questions[0].key])) for call in calls]
             embedded = [
@@ -163,11 +168,13 @@ class _Session:
     # --- labels that are known already ------------------------------------------------------------------
 
     def _cache_key(self, question: Labelling, item_id: str, text: str) -> bytes:
-        passages = (int(item_id),) if question.by_passage else question.passages
-        what = (question.needs, passages)
+        needs = question.needs - {Field.CONTEXTS} if question.by_passage else question.needs
+        what = (needs, question.passages)
         if what not in self._contents:
-            content = self._material.content(question.needs, passages)
+            content = self._material.content(needs, question.passages)
             self._contents[what] = self._planner._cache.key(content).hex()
+        if question.by_passage:  # such a verdict holds for the passage whatever else was retrieved, at any rank
+            text = self._by_rank.get(int(item_id), "")
         return self._planner._cache.key(
             question.prompt.digest, self._chat.address.model, "|".join(question.labels), text, self._contents[what]
         )
@@ -212,6 +219,10 @@ class _Session:
             vectors += batch
         return {question.key: Answer(vectors=tuple(vectors))}
 
+    def _too_many(self) -> BudgetExhausted:
+        most = self._options.max_calls
+        return BudgetExhausted(f"this interaction takes more than {most} judge calls (judge.max_calls)")
+
     async def _paid(self, call: Call, owner: str) -> dict[str, Answer]:
         return await self._answer(call, _Tries(owner, self._options.reasks, _MAX_SPLITS))
 
@@ -223,6 +234,9 @@ class _Session:
         prompt_tokens = estimate_tokens(form.system) + estimate_tokens(form.user)
         if prompt_tokens + output_tokens > self._chat.window_tokens and tries.splits:
             return await self._split(call, prompt_tokens, output_tokens, tries)
+        if self._calls_left <= 0:
+            return _failed(call, self._too_many())
+        self._calls_left -= 1
         try:
             reply, usage = await self._chat.chat(form, output_tokens=output_tokens, deadline=self._deadline)
         except PromptTooLong as error:
@@ -301,6 +315,8 @@ class _Session:
         if room < _SMALLEST_WINDOW:
             return _failed(call, PromptTooLong(_NO_ROOM))
         windows = [replace(call, questions=(_in(question, w),), material=w) for w in material.windows(cut, room)]
+        if len(windows) > self._calls_left:
+            return _failed(call, self._too_many())
         answered = await _all(self._answer(window, tries) for window in windows)
         return {question.key: _combined(question, [part.get(question.key, Answer()) for part in answered])}
 

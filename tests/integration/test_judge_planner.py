@@ -330,6 +330,25 @@ async def test_a_long_response_is_split_and_its_claims_joined() -> None:
     assert len(results["faithfulness"].verdicts) >= 60
 
 
+async def test_ten_thousand_passages_cost_a_bounded_number_of_calls() -> None:
+    server = ScriptedJudge()
+    given = interaction(contexts=[f"Passage {number}." for number in range(10_000)], reference="r")
+    scorers = [*FOUR, "passage_relevance", "noise_sensitivity"]
+    (results,) = await score(server, given, scorers=scorers, max_calls=30)
+    assert len(server.chats) <= 30
+    assert failed(results["precision_at_k"]) is FailedReason.BUDGET
+    assert failed(results["noise_sensitivity_relevant"]) is FailedReason.BUDGET
+
+
+async def test_pieces_of_a_labelling_about_passages_show_only_their_own() -> None:
+    server = ScriptedJudge()
+    given = interaction("fact number holds interest?", passages(60))
+    (results,) = await score(server, given, scorers=["retrieval_grade"], window_tokens=100_000)
+    assert isinstance(results["retrieval_grade"].outcome, Score)
+    assert len(server.chats) == 3
+    assert sum(name.startswith("passage ") for call in server.chats for name in call.blocks) == 60
+
+
 # --- the cache -----------------------------------------------------------------------------------------------
 async def test_equal_content_is_asked_once_and_a_repeat_on_purpose_again() -> None:
     server, observer = ScriptedJudge(), Reasks()
@@ -340,6 +359,16 @@ async def test_equal_content_is_asked_once_and_a_repeat_on_purpose_again() -> No
     assert "cached" in results[1]["context_relevance"].flags
     assert results[2]["context_relevance"].flags == ()
     assert results[2]["context_relevance"].attempt == 1
+
+
+async def test_a_verdict_on_a_passage_is_known_again_at_another_rank() -> None:
+    server = ScriptedJudge()
+    first, second = passages(2)
+    same = "fact number holds interest?"
+    await score(
+        server, interaction(same, [first, second]), interaction(same, [second, first]), scorers=["retrieval_grade"]
+    )
+    assert len(server.chats) == 1
 
 
 async def test_the_cache_knows_contexts_from_contexts() -> None:

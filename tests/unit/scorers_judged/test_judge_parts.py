@@ -60,6 +60,7 @@ async def test_a_key_that_can_not_be_read_says_where_it_was_sought(tmp_path: Pat
         (KeyOptions(file=tmp_path / "none"), "can not be read"),
         (KeyOptions(file=empty), "is empty"),
         (KeyOptions(command=("false",)), "ended with code 1"),
+        (KeyOptions(command=("printf", "a\\nb")), "can not stand in a header"),
         (KeyOptions(command=(str(tmp_path / "none"),)), "can not be started"),
     ):
         with pytest.raises(JudgeAuth, match=words):
@@ -94,6 +95,7 @@ async def test_an_environment_variable_must_be_there() -> None:
         {"api_key": {"file": "/a", "env": "B"}},
         {"api_key": "sk-literal"},
         {"unknown": 1},
+        {"headers": {"x-a": "b\nc: d"}},
         {"budget": {"day": {"usd": -1}}},
     ],
 )
