@@ -116,12 +116,13 @@ def judged(names: Sequence[str | ScorerOptions]) -> list[JudgedScorer]:
     """
     made: dict[str, JudgedScorer] = {}
     for name in names:
-        scorer = make_judged(_options(name) if isinstance(name, str) else name)
+        scorer = make_judged(options_of(name) if isinstance(name, str) else name)
         made.setdefault(scorer.info.name, scorer)
     return list(made.values())
 
 
-def _options(name: str) -> ScorerOptions:
+def options_of(name: str) -> ScorerOptions:
+    """The options that a bare name stands for. Raises `UnknownScorer`."""
     wanted = _ALIASES.get(name, name)
     adapter: TypeAdapter[ScorerOptions] = TypeAdapter(ScorerOptions)
     try:
