@@ -36,6 +36,7 @@ from scorers.text import (
 MAX_RESPONSE_CHARACTERS = 32_000
 MAX_RESPONSE_SENTENCES = 100
 MAX_CONTEXT_CHARACTERS = 1_000_000
+MAX_CONTEXT_SENTENCES = 8_000
 MAX_PASSAGES = 500
 """Bounds of what is read. What lies beyond is not scored and the result is flagged `cut`."""
 
@@ -47,6 +48,7 @@ CITATION = re.compile(
 """A citation of passages by number, "[1]", "[2, 3]", "(source 4)", "【5†x】"; a bare "(6)" matches too."""
 _LISTED = re.compile(r"^\s*(?:[-*•#>]+|\d{1,2}[.)])\s+")  # a list's mark is not a number of the answer
 
+_BLOCK = 1024
 _FUNCTION_WEIGHT = 0.05
 _UNKNOWN_WEIGHT = 1.0
 _GRAM_WEIGHT = 0.5
@@ -94,10 +96,26 @@ class Sentence:
     negated: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Up to 1,026 neighbouring tokens: how many, and for each token the bit mask of its places."""
+
+    size: int
+    positions: dict[str, int]
+
+
+def _block(tokens: Sequence[str]) -> Block:
+    places: dict[str, int] = {}
+    bit = 1
+    for token in tokens:
+        places[token] = places.get(token, 0) | bit
+        bit <<= 1
+    return Block(len(tokens), places)
+
+
 @dataclass
 class Reading:
-    """A text read once. `positions` maps a token to a bit mask of its places in `tokens`, which has a gap of
-    three places after each sentence-free text end; `cut` is true where the text was over the bound."""
+    """A text read once; `cut` is true where the text was over the bound."""
 
     text: str
     sentences: list[Sentence]
@@ -120,13 +138,10 @@ class Reading:
         return sum(self.content.values())
 
     @cached_property
-    def positions(self) -> dict[str, int]:
-        places: dict[str, int] = {}
-        bit = 1
-        for token in self.tokens:
-            places[token] = places.get(token, 0) | bit
-            bit <<= 1
-        return places
+    def blocks(self) -> list[Block]:
+        """The tokens in blocks that overlap by two, so that masks stay short however long the text is."""
+        tokens = self.tokens
+        return [_block(tokens[max(0, at - 2) : at + _BLOCK]) for at in range(0, len(tokens), _BLOCK)]
 
     @cached_property
     def folded(self) -> frozenset[str]:
@@ -203,16 +218,17 @@ class Reader:
     def _passages(self, texts: Sequence[str]) -> list[Reading]:
         texts = texts[:MAX_PASSAGES]
         allowed = MAX_CONTEXT_CHARACTERS // max(1, len(texts))
-        return [self._cached(text, allowed) for text in texts]
+        limit = MAX_CONTEXT_SENTENCES // max(1, len(texts))
+        return [self._cached(text, allowed, limit) for text in texts]
 
-    def _cached(self, text: str, allowed: int) -> Reading:
+    def _cached(self, text: str, allowed: int, limit: int) -> Reading:
         head = text[:allowed]
         key = blake2b(head.encode("utf-8", "surrogatepass"), digest_size=16).digest()
         held = self._cache.get(key)
-        if held is not None and len(text) <= allowed:
+        if held is not None and len(text) <= allowed and len(held[0].sentences) <= limit:
             self._cache.move_to_end(key)
             return held[0]
-        reading = self.read(text, allowed, None)
+        reading = self.read(text, allowed, limit, spoken=False)
         size = 400 + 24 * len(head)  # measured: 15 to 25 bytes a character for sets, masks and strings
         if size <= self._cache_bytes // 4 and not reading.cut:
             self._cache[key] = (reading, size)
@@ -222,15 +238,18 @@ class Reader:
                 self._held -= freed
         return reading
 
-    def read(self, text: str, allowed: int, limit: int | None = MAX_RESPONSE_SENTENCES) -> Reading:
-        """Read at most `allowed` characters and `limit` sentences of `text`."""
+    def read(
+        self, text: str, allowed: int, limit: int = MAX_RESPONSE_SENTENCES, *, spoken: bool = True
+    ) -> Reading:
+        """Read at most `allowed` characters and `limit` sentences of `text`; marks of citations and lists are left
+        out of what is `spoken` (questions and responses)."""
         cut = len(text) > allowed
         cleaned = clean(text[:allowed])
-        found = sentences(cleaned, limit=None if limit is None else limit + 1)
-        if limit is not None and len(found) > limit:
+        found = sentences(cleaned, limit=limit + 1)
+        if len(found) > limit:
             cut = True
             found = found[:limit]
-        return Reading(cleaned, [self._sentence(sentence, limit is not None) for sentence in found], cut)
+        return Reading(cleaned, [self._sentence(sentence, spoken) for sentence in found], cut)
 
     def _sentence(self, text: str, spoken: bool) -> Sentence:
         read = _LISTED.sub("", CITATION.sub(" ", text)) if spoken else text

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from scorers.lexicon import FIRST_PERSON
-from scorers.local.reading import Exchange, Reader, Reading, Sentence
+from scorers.local.reading import Block, Exchange, Reader, Reading, Sentence
 from scorers.text import Quantity
 
 FEATURES = (
@@ -33,6 +33,8 @@ recall by one context sentence; `best_agreeing`: the same where a context senten
 lacks a number counts for less. `sequence`: longest common subsequence with one passage over the sentence's
 length (ROUGE-L precision; Lin 2004). `pairs`, `triples`: share of neighbouring tokens found in one passage.
 `numbers`, `units`, `names`, `first_person`: minus the share (capped count) that the contexts do not have."""
+
+_ORDERED_TOKENS = 400  # of a longer sentence only so many are compared in order; that bounds the time
 
 
 @dataclass(slots=True)
@@ -56,20 +58,21 @@ class SentenceSupport:
 def length_of_common_subsequence(tokens: Sequence[str], reading: Reading) -> int:
     """Length of the longest common subsequence, by the bit-vector method of Crochemore et al. (2001).
 
-    One step per token of the sentence on an integer with one bit per token of the passage.
+    One step per token of the sentence on an integer with one bit per token of a block of the passage; over several
+    blocks the longest counts.
     """
-    positions = reading.positions
-    size = len(reading.tokens)
-    if not size:
-        return 0
-    full = (1 << size) - 1
+    return max((_in_block(tokens, block) for block in reading.blocks), default=0)
+
+
+def _in_block(tokens: Sequence[str], block: Block) -> int:
+    full = (1 << block.size) - 1
     row = full
     for token in tokens:
-        mask = positions.get(token)
+        mask = block.positions.get(token)
         if mask is not None:
             hit = row & mask
             row = ((row + hit) | (row - hit)) & full
-    return size - row.bit_count()
+    return block.size - row.bit_count()
 
 
 def neighbours(tokens: Sequence[str], contexts: Sequence[Reading]) -> tuple[float, float]:
@@ -78,8 +81,8 @@ def neighbours(tokens: Sequence[str], contexts: Sequence[Reading]) -> tuple[floa
     triples = max(0, len(tokens) - 2)
     found_pairs = bytearray(pairs)
     found_triples = bytearray(triples)
-    for reading in contexts:
-        masks = [reading.positions.get(token, 0) for token in tokens]
+    for block in (block for reading in contexts for block in reading.blocks):
+        masks = [block.positions.get(token, 0) for token in tokens]
         previous = 0
         for i in range(pairs):
             mask = masks[i + 1]
@@ -137,8 +140,9 @@ class Support:
         novel_bulk = sum(novel.values())
         novel_recall = sum(w for t, w in novel.items() if t in found) / novel_bulk if novel_bulk else recall
         best, agreeing, nearest, differs = self._nearest(sentence, contexts)
-        sequence = max((length_of_common_subsequence(sentence.tokens, r) for r in contexts), default=0)
-        pairs, triples = neighbours(sentence.tokens, contexts)
+        ordered = sentence.tokens[:_ORDERED_TOKENS]
+        sequence = max((length_of_common_subsequence(ordered, reading) for reading in contexts), default=0)
+        pairs, triples = neighbours(ordered, contexts)
 
         missing_numbers: list[str] = []
         other_units: list[str] = []
@@ -161,7 +165,7 @@ class Support:
             novel_recall,
             best,
             agreeing,
-            sequence / len(sentence.tokens),
+            sequence / len(ordered),
             pairs,
             triples,
             -min(2, len(missing_numbers)) / 2,
