@@ -320,21 +320,25 @@ class Judging:
         if not job.settled:
             self._judging_time.observe(self._clock.monotonic() - job.started)
             results = self._completed(job, results)
-            if self._judge_is_down(results) and not self._draining:
+            if self._worth_waiting(job, results) and not self._draining:
                 self._put_back(job, results)
             else:
                 self._ledger.judged()
                 self._finish(job, results)
         self._start_what_fits()
 
-    def _judge_is_down(self, results: Sequence[Result]) -> bool:
-        """Something failed for the judge's own sake, and the breaker is open or nothing at all was scored.
+    def _worth_waiting(self, job: _Job, results: Sequence[Result]) -> bool:
+        """Something failed for the judge's own sake, and a later try may find the judge well.
 
-        Else the judge works and only a part of it does not (say, its embeddings): waiting would stall everything.
+        It waits while the breaker is open, and while nothing was scored by a call: scores that took none (a rule
+        decided, or the cache) do not tell that the judge works. Else the judge works and a part of it does not (say,
+        its embeddings), and one more try is enough: when a judge comes back, the first call is a probe, and those
+        of the same interaction beside it fail.
         """
-        outcomes = [result.outcome for result in results]
-        failed = any(isinstance(outcome, Failed) and outcome.reason in _JUDGE_DOWN for outcome in outcomes)
-        return failed and (not self._judge.available() or not any(isinstance(o, Score) for o in outcomes))
+        if not any(isinstance(r.outcome, Failed) and r.outcome.reason in _JUDGE_DOWN for r in results):
+            return False
+        answered = any(isinstance(r.outcome, Score) and r.usage is not None and r.usage.calls for r in results)
+        return job.partial is None or not answered or not self._judge.available()
 
     def _put_back(self, job: _Job, results: list[Result]) -> None:
         job.partial = results

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 
 import pytest
 
@@ -21,7 +22,7 @@ from collector.telemetry.instruments import Telemetry
 from scorers.interaction import Interaction, Passage, Turn
 from scorers.judge.marker import MARKER
 from scorers.judge.service import JudgedMetric
-from scorers.outcome import Failed, FailedReason, NotApplicable, NotApplicableReason, Outcome, Result, Score
+from scorers.outcome import Failed, FailedReason, NotApplicable, NotApplicableReason, Outcome, Result, Score, Usage
 from scorers.scorer import Kind
 
 NAMES = ("faithfulness", "groundedness")
@@ -283,14 +284,35 @@ async def test_what_an_earlier_try_scored_stands_when_the_job_expires() -> None:
     world.check_conservation()
 
 
-async def test_a_failure_of_one_metric_alone_is_final() -> None:
+async def test_a_failure_of_one_metric_alone_is_tried_once_more_and_then_final() -> None:
     async def half(interaction: Interaction, deadline_seconds: float) -> list[Result]:
-        return results(interaction, Score(1.0), Failed(FailedReason.JUDGE_OVERLOADED))
+        scored, failed = results(interaction, Score(1.0), Failed(FailedReason.JUDGE_OVERLOADED))
+        return [replace(scored, usage=Usage(calls=1)), failed]
 
     world = World(Judge(half))
     world.offer()
     await world.settle_down()
+    assert world.ended == []
+    world.clock.advance(31)
+    world.stage.tick()
+    await world.settle_down()
     assert world.outcomes() == [Score(1.0), Failed(FailedReason.JUDGE_OVERLOADED)]
+    world.check_conservation()
+
+
+async def test_a_score_by_rule_does_not_say_that_the_judge_works() -> None:
+    async def away(interaction: Interaction, deadline_seconds: float) -> list[Result]:
+        return results(interaction, Score(1.0), Failed(FailedReason.JUDGE_UNREACHABLE))
+
+    world = World(Judge(away))
+    world.offer()
+    await world.settle_down()
+    assert world.ended == []  # it waits, as all do while the judge is away
+    world.judge.script = world.judge.well
+    world.clock.advance(31)
+    world.stage.tick()
+    await world.settle_down()
+    assert world.outcomes() == [Score(1.0), Score(0.5)]
 
 
 @pytest.mark.parametrize("limit", [{"queue_jobs": 3}, {"queue_bytes": 3 * 4_500}])
