@@ -23,6 +23,7 @@ from collector.records.found import Found
 from collector.records.settled import Settled
 from collector.telemetry import metrics
 from collector.telemetry.instruments import Telemetry
+from scorers.judge.marker import ATTRIBUTE
 from scorers.outcome import Failed, Result, Score
 
 EVENT_NAME = "gen_ai.evaluation.result"
@@ -171,6 +172,7 @@ def attributes(result: Result, found: Found, *, content: bool) -> dict[str, Plai
     """
     outcome = result.outcome
     event: dict[str, Plain] = {
+        ATTRIBUTE: True,
         "gen_ai.evaluation.name": result.scorer,
         "groundwatch.interaction.id": result.interaction_id,
         "groundwatch.scorer.kind": result.kind.value,
