@@ -115,7 +115,8 @@ def question(
             prompt, asked
         ):  # a question that speaks of documents, at the application's own border
             return Text(prompt, "top_input")
-    if asked.only_query is not None and usable(asked.only_query) is not None:
+    cut = any(n.view is not None and n.view.input is not None and n.view.input.broken for n in carriers(path))
+    if asked.only_query is not None and usable(asked.only_query) is not None and not cut:
         return Text(asked.only_query, "retrieval_query")
     return None
 

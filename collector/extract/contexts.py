@@ -9,6 +9,7 @@ from collector.extract.calls import Call
 from collector.extract.documents import Document, documents
 from collector.extract.fallback import from_prompt, without_retriever
 from collector.extract.inprompt import Gathered, compare, prompt_messages, prompt_text, prompt_texts
+from collector.extract.limits import Limits
 from collector.extract.messages import Message
 from collector.extract.options import Options
 from collector.extract.prompts import Pieces, pieces
@@ -19,14 +20,21 @@ from collector.extract.view import Role
 
 
 def gather(
-    group: Sequence[Node], call: Call | None, path: Sequence[Node], options: Options, pattern: str | None
+    group: Sequence[Node],
+    call: Call | None,
+    path: Sequence[Node],
+    *,
+    options: Options,
+    pattern: str | None,
+    limits: Limits,
 ) -> Gathered:
     """The contexts of the interaction whose spans are `group` and whose final model call is `call`."""
     end = call.end if call is not None else None
     events = retrievals(group, path, end, options)
     result = Gathered(retrieved=any(_retrieves(node) for node in group), nodes=[event.node for event in events])
     prompt = prompt_messages(call)
-    searched = prompt_text(prompt, call)
+    whole = call is None or not any(limits.touches(node.span) for node in call.nodes)
+    searched = prompt_text(prompt, call, whole=whole)
     candidates, superseded = reranked(events)
     rule = "reranker" if any(event.reranked for event in events) else "retriever"
     if events and not any(document.text for document in candidates) and candidates:

@@ -97,10 +97,12 @@ def _texts(found: Findings, result: Assessed, limits: Limits, options: Options) 
                 result.damage[part] = Damage.SCRUBBED
             elif hidden:
                 result.damage[part] = Damage.HIDDEN
+            elif any(limits.touches(n.span) for n in (*found.path, *(found.call.nodes if found.call else ()))):
+                result.damage[part] = Damage.TRUNCATED
             continue
         words = text.text
         node = text.node or (found.call.node if found.call is not None else None)
-        cut = node is not None and limits.cut(node.span, words)
+        cut = node is not None and (limits.cut(node.span, words) or limits.ends(node.span, words))
         if len(words) > options.max_text_chars:
             words, cut = words[: options.max_text_chars], True
             _put(result, part, words)
@@ -160,13 +162,31 @@ def _worst(found: Findings, used: Sequence[Document], limits: Limits, options: O
         return Damage.TRUNCATED
     if any(d.text and any(limits.cut(n.span, d.text) for n in holders) for d in used):
         return Damage.TRUNCATED
+    if _clipped(found, limits):
+        return Damage.TRUNCATED
     if any(n.span.dropped_attributes_count or n.span.dropped_events_count for n in holders):
+        return Damage.DROPPED
+    if any(n.view is not None and n.view.partial for n in holders):
         return Damage.DROPPED
     if any(d.text is None for d in used):
         return Damage.UNSPLIT if found.gathered.unsplit else Damage.NO_TEXT
     if found.gathered.unsplit:
         return Damage.UNSPLIT
     return None
+
+
+def _clipped(found: Findings, limits: Limits) -> bool:
+    """Whether a length limit cut what the contexts were read from: a retriever's documents, or, where they were
+    gathered from steps and prompts, any value of the interaction."""
+    if found.gathered.rule.startswith(("retriever", "reranker")):
+        unread = [
+            n for n in found.group if n.role in (Role.RETRIEVER, Role.RERANKER) and n.view and not n.view.documents
+        ]
+        around = [
+            a for n in found.gathered.nodes if n.view is not None and n.view.collection for a in n.ancestors()
+        ]
+        return any(limits.touches(n.span) for n in (*unread, *around))
+    return any(limits.touches(n.span) for n in found.group)
 
 
 def _passages(found: Sequence[Document], options: Options) -> tuple[Passage, ...]:

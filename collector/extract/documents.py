@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
@@ -64,6 +65,8 @@ _MESSAGE_KEYS = frozenset(
     {"tool_calls", "additional_kwargs", "tool_call_id", "response_metadata", "usage_metadata"}
 )
 MAX_DOCUMENTS = 2_000
+_NAME = re.compile(r"^(?=.*[\d._:/#-])[A-Za-z0-9_.:/#@-]{1,64}$")
+"""A string in a list of documents that is one of these is an id: no sentence is one word with digits or signs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +144,9 @@ def document(value: Json, max_chars: int, *, loose: bool, depth: int = 0) -> Doc
     if isinstance(value, str):
         value = unwrap(value, max_chars) if looks_encoded(value) else value
         if isinstance(value, str):
-            return with_text(value) if loose and value.strip() else None
+            if not loose or not value.strip():
+                return None
+            return Document(None, id=value) if _NAME.match(value) else with_text(value)
     if isinstance(value, list):
         if len(value) == 2 and isinstance(value[0], dict | str) and isinstance(value[1], int | float):
             inner = document(value[0], max_chars, loose=isinstance(value[0], dict), depth=depth + 1)

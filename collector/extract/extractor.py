@@ -208,7 +208,14 @@ class _Builder:
             else (answered.node if answered is not None and answered.node else path[0])
         )
         service = anchor.span.resource.service_name
-        gathered = gather(self._group, call, path, options, self._pattern(service, "context"))
+        gathered = gather(
+            self._group,
+            call,
+            path,
+            options=options,
+            pattern=self._pattern(service, "context"),
+            limits=self._limits,
+        )
         if call is None and not self._speaks_without_model(answered, gathered, path) and not self._unanswered():
             return None
         asked = self._asked(gathered, calls, call, self._pattern(service, "question"))

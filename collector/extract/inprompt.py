@@ -73,8 +73,9 @@ def prompt_messages(call: Call | None) -> list[Message]:
 class PromptText:
     """The text of the final prompt, in which documents are looked for."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, *, whole: bool = True) -> None:
         self.text = squeeze(text)
+        self.whole = whole
         self._bare: str | None = None
 
     def position(self, text: str) -> int:
@@ -107,7 +108,8 @@ def bare(text: str) -> str:
     return "".join(_WORDS.findall(_ESCAPES.sub(" ", text))).lower()
 
 
-def prompt_text(prompt: Sequence[Message], call: Call | None) -> PromptText | None:
+def prompt_text(prompt: Sequence[Message], call: Call | None, *, whole: bool) -> PromptText | None:
+    """What the final prompt says; `whole` is false where a length limit cut values of its span."""
     parts: list[str] = []
     for message in prompt:
         for body in (*message.parts, *(r for r in message.results if r not in message.parts)):
@@ -118,7 +120,7 @@ def prompt_text(prompt: Sequence[Message], call: Call | None) -> PromptText | No
                 raw = view.input.raw[:2_000_000]
                 parts.append(raw.replace("\\n", "\n").replace("\\'", "'"))
                 break
-    return PromptText("\n".join(parts)) if parts else None
+    return PromptText("\n".join(parts), whole=whole) if parts else None
 
 
 def _strings(body: object, parts: list[str], layer: int = 0) -> None:
@@ -138,7 +140,8 @@ def compare(
     superseded: tuple[Document, ...],
     searched: PromptText | None,
 ) -> None:
-    """Keep what the final prompt holds; nothing found there says nothing and keeps all, unverified."""
+    """Keep what the final prompt holds. Nothing found there says nothing and keeps all, unverified; so does a part of a
+    prompt that was cut."""
     if searched is None:
         result.used, result.unused, result.verified = candidates, superseded, False
         return
@@ -150,6 +153,9 @@ def compare(
         return
     result.verified = True
     keep = sorted({*inside, *unknown})
+    if len(keep) < len(candidates) and not searched.whole:
+        result.used, result.unused, result.verified = candidates, superseded, False
+        return
     if len(keep) < len(candidates):
         if not unknown and _ordered([places[i] for i in inside]):
             keep = sorted(keep, key=lambda i: places[i])

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from collector.extract.values import MISSING, loads
-from collector.otlp.model import Span
+from collector.otlp.model import Span, Value
 
 _USUAL = frozenset({
     32, 50, 64, 80, 100, 120, 128, 140, 150, 200, 250, 255, 256, 300, 400, 500, 512, 800, 1000, 1023, 1024, 1200, 1500,
@@ -20,8 +20,8 @@ _USUAL = frozenset({
 class Limits:
     """Per service process, the length at which its SDK cuts attribute values, where the values show one.
 
-    Evidence: several different values have the greatest length of all, and that length is a usual limit; or one of
-    them is JSON that breaks off. One value alone of that length is no evidence unless it is such JSON.
+    Evidence: the greatest length of all is a usual limit, and several different values have it, or one ends without
+    any mark that ends a text; or one is JSON that breaks off.
     """
 
     def __init__(self, spans: Iterable[Span], max_chars: int) -> None:
@@ -30,7 +30,7 @@ class Limits:
         for span in spans:
             key = process(span)
             longest, values = groups.get(key, (31, set()))
-            for value in span.attributes.values():
+            for value in _values(span):
                 if isinstance(value, str):
                     size = len(value)
                     if size > longest:
@@ -42,21 +42,37 @@ class Limits:
             if not values:
                 continue
             broken = any(_breaks_off(value, max_chars) for value in values)
-            if broken or (len(values) >= 2 and longest in _USUAL and len({v[:20] for v in values}) >= 2):
+            usual = longest in _USUAL and (len({v[:20] for v in values}) >= 2 or any(map(_open_end, values)))
+            if broken or usual:
                 self._limits[key] = longest
 
     def cut(self, span: Span, text: str) -> bool:
         """Whether the limit of the span's process cut the text."""
         return len(text) == self._limits.get(process(span), -1)
 
-    def any(self, span: Span) -> bool:
-        """Whether a limit shows in the values of the span's process."""
-        return process(span) in self._limits
+    def ends(self, span: Span, text: str) -> bool:
+        """Whether the text stands at the end of a value of the span that the limit cut."""
+        limit = self._limits.get(process(span))
+        return limit is not None and any(
+            isinstance(v, str) and len(v) == limit and v.endswith(text[-40:]) for v in _values(span)
+        )
 
     def touches(self, span: Span) -> bool:
         """Whether the limit cut some value of the span itself."""
         limit = self._limits.get(process(span))
-        return limit is not None and any(isinstance(v, str) and len(v) == limit for v in span.attributes.values())
+        return limit is not None and any(isinstance(v, str) and len(v) == limit for v in _values(span))
+
+
+def _values(span: Span) -> Iterator[Value]:
+    """The values of a span and of its events."""
+    yield from span.attributes.values()
+    for event in span.events:
+        yield from event.attributes.values()
+
+
+def _open_end(value: str) -> bool:
+    """Whether a text does not end as texts end."""
+    return value[-1:].isalnum() and " " in value
 
 
 def process(span: Span) -> str:

@@ -106,6 +106,8 @@ class View:
     content_off: bool = False
     streaming: bool = False
     exclusive: bool = False
+    partial: bool = False
+    """The span tells fewer documents than were asked for, and its library is known to leave some out."""
     collection: bool = False
     """The span is a vector store's own client call, inside of what the application calls its retrieval."""
 

@@ -282,7 +282,7 @@ RECORDS = st.builds(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(spans=spans(), logs=st.lists(RECORDS, max_size=3))
 def test_no_value_makes_it_raise(spans: list[Span], logs: list[LogRecord]) -> None:
     result = Extractor(Options()).extract(spans, logs, complete=True)

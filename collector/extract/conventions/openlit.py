@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collector.extract.messages import ASSISTANT, USER, Message, flat_prompt, messages
+from collector.extract.readers import replies_of
 from collector.extract.values import as_text, looks_encoded, unwrap
 from collector.extract.view import Source, View
 
@@ -30,7 +31,10 @@ class OpenLIT:
             view.messages = self._prompt(prompt, source.max_chars)
         if completion is not None:
             inner = unwrap(completion, source.max_chars) if looks_encoded(completion) else completion
-            view.replies = messages(inner, source.max_chars) or (Message(ASSISTANT, (completion,)),)
+            if isinstance(inner, dict | list):
+                view.replies = messages(inner, source.max_chars) or replies_of(inner, source.max_chars)
+            else:
+                view.replies = (Message(ASSISTANT, (completion,)),)
         return view
 
     def _prompt(self, text: str, max_chars: int) -> tuple[Message, ...]:

@@ -61,6 +61,8 @@ class VectorDB:
                 found.append(one)
         if found:
             view.documents = tuple(found)
+            wanted = source.count("db.chroma.query.n_results", "db.n_results", "db.vector.query.top_k")
+            view.partial = len(found) == 1 and wanted is not None and wanted > 1
         else:
             for key in (
                 "db.vector.query.response.documents",
