@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
+import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from collector.records.found import Found, Mark
 from collector.records.settled import Screened
@@ -75,8 +77,15 @@ def _own(found: Found) -> bool:
     return Mark.OWN_EVALUATION in found.marks
 
 
+def _where(error: Exception) -> str:
+    """The error's class and the line that raised it; not its message, which may quote the trace."""
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{type(error).__name__} at {Path(last.filename).name}:{last.lineno}"
+
+
 def handler(examine: Examine, screen: Screen) -> Callable[[list[ReleasedTrace]], list[Examined]]:
     """The handler for a worker pool: one `Examined` per trace, in order."""
+    told: set[str] = set()
 
     def handle(traces: list[ReleasedTrace]) -> list[Examined]:
         found: list[Found] = []
@@ -85,8 +94,11 @@ def handler(examine: Examine, screen: Screen) -> Callable[[list[ReleasedTrace]],
         for trace in traces:
             try:
                 here, seen, malformed = examine(trace)
-            except Exception:  # noqa: BLE001  # one odd trace must not take its batch along
-                _LOG.exception("a trace could not be examined")
+            except Exception as error:  # noqa: BLE001  # one odd trace must not take its batch along
+                where = _where(error)
+                if where not in told:  # once a place and worker: a flood of odd traces is told by the metric
+                    told.add(where)
+                    _LOG.error("a trace could not be examined: %s", where)
                 here, seen, malformed = (), "error", 0
             found.extend(here)
             kept.extend([trace.kept_probability] * len(here))

@@ -95,7 +95,9 @@ def test_the_handler_keeps_traces_apart_and_survives_odd_ones(
     assert {one.probability for one in examined[0].screened} == {0.25}
     assert {one.probability for one in examined[3].screened} == {1.0}
     assert pickle.loads(pickle.dumps(examined)) == examined
-    assert "could not be examined" in caplog.text
+    handle([released("odd")])
+    assert caplog.text.count("could not be examined") == 1
+    assert "ValueError at test_screen.py" in caplog.text and "not a span" not in caplog.text
 
 
 def test_unknown_scorers_are_refused_by_name() -> None:
