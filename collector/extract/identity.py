@@ -56,20 +56,7 @@ _CONTENT = re.compile(
     r"embedding|schema|tool|\.events?$|exception|stacktrace|logfire\.|function|arguments|instructions|snippet|reference",
     re.IGNORECASE,
 )
-HINTS = (
-    "session",
-    "conversation",
-    "thread_id",
-    "threadId",
-    "user.id",
-    "user_id",
-    "userId",
-    "enduser",
-    "end_user",
-    "tenant",
-    "chat_id",
-    "chatId",
-)
+HINTS = (*SESSION, *USER, *TENANT)
 _CONTAINERS = (
     "metadata",
     "langfuse.trace.metadata",

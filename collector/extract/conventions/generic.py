@@ -6,7 +6,7 @@ from collector.extract.documents import documents
 from collector.extract.view import Payload, Role, Source, View
 
 _DOCUMENTS = frozenset({
-    "documents", "docs", "retrieved_documents", "retrieved_docs", "contexts", "retrieved_contexts", "passages",
+    "documents", "retrieved_documents", "retrieved_docs", "contexts", "retrieved_contexts", "passages",
     "retrieved_passages", "chunks", "retrieved_chunks", "search_results",
 })  # fmt: skip
 _QUERIES = ("query", "q", "search_query", "question")
@@ -22,18 +22,7 @@ class Generic:
 
     name = "generic"
     content_switch = "put the question, the documents (JSON) and the answer on your own spans"
-    hints = (
-        "documents",
-        "contexts",
-        "passages",
-        "chunks",
-        "question",
-        "answer",
-        "docs",
-        "search_results",
-        "user_query",
-        "user_input",
-    )
+    hints = tuple(sorted(_DOCUMENTS | _QUESTIONS | _ANSWERS))
 
     def read(self, source: Source) -> View | None:
         view = View(self.name)
