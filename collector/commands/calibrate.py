@@ -1,4 +1,4 @@
-"""`groundwatch calibrate`: refit the local scorers' coefficients from labelled JSON Lines, and say how good they are."""
+"""`groundwatch calibrate`: refit the local scorers from labelled JSON Lines, and say how good they are."""
 
 from __future__ import annotations
 
