@@ -330,15 +330,14 @@ class Judging:
     def _worth_waiting(self, job: _Job, results: Sequence[Result]) -> bool:
         """Something failed for the judge's own sake, and a later try may find the judge well.
 
-        It waits while the breaker is open, and while nothing was scored by a call: scores that took none (a rule
-        decided, or the cache) do not tell that the judge works. Else the judge works and a part of it does not (say,
-        its embeddings), and one more try is enough: when a judge comes back, the first call is a probe, and those
-        of the same interaction beside it fail.
+        It is final when the try before had scored something by a call, and this one scored no less: then the judge
+        works, and a part of it does not (say, its embeddings). One such try is not enough: when a judge comes back,
+        the first call is a probe, and those of the same interaction beside it fail.
         """
         if not any(isinstance(r.outcome, Failed) and r.outcome.reason in _JUDGE_DOWN for r in results):
             return False
-        answered = any(isinstance(r.outcome, Score) and r.usage is not None and r.usage.calls for r in results)
-        return job.partial is None or not answered or not self._judge.available()
+        before = job.partial or ()
+        return not _answered(before) or _scored(results) < _scored(before) or not self._judge.available()
 
     def _put_back(self, job: _Job, results: list[Result]) -> None:
         job.partial = results
@@ -402,6 +401,15 @@ class Judging:
         job.settled = True
         self._counts.ended(results)
         self._downstream.settled(_settled(job.screened, job.decision, job.segments, tuple(results)))
+
+
+def _answered(results: Sequence[Result]) -> bool:
+    """Whether the judge works: a score that took no call (a rule decided, or the cache) does not tell."""
+    return any(isinstance(r.outcome, Score) and r.usage is not None and r.usage.calls for r in results)
+
+
+def _scored(results: Sequence[Result]) -> int:
+    return sum(isinstance(r.outcome, Score) for r in results)
 
 
 def _settled(

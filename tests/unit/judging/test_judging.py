@@ -287,7 +287,8 @@ async def test_what_an_earlier_try_scored_stands_when_the_job_expires() -> None:
 async def test_a_failure_of_one_metric_alone_is_tried_once_more_and_then_final() -> None:
     async def half(interaction: Interaction, deadline_seconds: float) -> list[Result]:
         scored, failed = results(interaction, Score(1.0), Failed(FailedReason.JUDGE_OVERLOADED))
-        return [replace(scored, usage=Usage(calls=1)), failed]
+        paid = Usage(calls=0 if world.judge.asked[:-1] else 1)  # the second time it is in the cache
+        return [replace(scored, usage=paid), failed]
 
     world = World(Judge(half))
     world.offer()
@@ -297,6 +298,26 @@ async def test_a_failure_of_one_metric_alone_is_tried_once_more_and_then_final()
     world.stage.tick()
     await world.settle_down()
     assert world.outcomes() == [Score(1.0), Failed(FailedReason.JUDGE_OVERLOADED)]
+    world.check_conservation()
+
+
+async def test_what_fails_beside_the_probe_of_a_judge_that_comes_back_is_tried_again() -> None:
+    tries: list[list[Outcome]] = [
+        [Failed(FailedReason.JUDGE_AUTH), Failed(FailedReason.JUDGE_AUTH)],
+        [Score(1.0), Failed(FailedReason.JUDGE_AUTH)],
+        [Score(1.0), Score(0.5)],
+    ]
+
+    async def coming_back(interaction: Interaction, deadline_seconds: float) -> list[Result]:
+        return [replace(one, usage=Usage(calls=1)) for one in results(interaction, *tries.pop(0))]
+
+    world = World(Judge(coming_back))
+    world.offer()
+    for _ in range(3):
+        await world.settle_down()
+        world.clock.advance(31)
+        world.stage.tick()
+    assert world.outcomes() == [Score(1.0), Score(0.5)]
     world.check_conservation()
 
 
