@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from collector import __version__
 from collector.assembly.assembler import Assembler
 from collector.config import Config, LogFormat
+from collector.configfile import ConfigError
 from collector.estimates.estimates import Estimates
 from collector.estimates.sums import Measure
 from collector.examine import Examination
@@ -38,7 +39,7 @@ from collector.screening.screen import Examined
 from collector.screening.stage import Screening
 from collector.service import Background, Part, Service
 from collector.telemetry import metrics
-from collector.telemetry.events import Events, JsonFormatter, TextFormatter
+from collector.telemetry.events import Event, Events, JsonFormatter, Level, TextFormatter
 from collector.telemetry.instruments import Telemetry
 from collector.telemetry.loop_lag import LoopLag
 from collector.telemetry.process import describe_process
@@ -53,6 +54,7 @@ from scorers.errors import ScorerError
 from scorers.judge.client import Runtime
 from scorers.judge.service import Judge
 from scorers.local import build as build_local
+from scorers.local import describe as describe_local
 from scorers.scorer import Direction, Tier
 
 _LOG_EVENT_HINTS = (b"gen_ai.operation.name", b"gen_ai.system")
@@ -69,14 +71,22 @@ class StartError(Exception):
     """The configuration is well-formed but can not be used here; the text says what to change."""
 
 
-def build(config: Config, environment: Mapping[str, str], *, announce: Callable[[str], object]) -> Service:
-    """Make every part and join them. `announce` is given the start's lines once all is ready.
+def build(
+    config: Config,
+    environment: Mapping[str, str],
+    *,
+    announce: Callable[[str], object],
+    reread: Callable[[], Config],
+) -> Service:
+    """Make every part and join them. `announce` is given the start's lines once all is ready; `reread` gives the
+    configuration anew when SIGHUP asks for it.
 
     Opens no port; raises StartError when the configuration can not work here.
     """
     clock = SystemClock()
     telemetry = Telemetry()
-    events = Events(telemetry, clock, configure_logging(config))
+    logger = configure_logging(config)
+    events = Events(telemetry, clock, logger)
     health = Health()
     ring = Ring(config.process.decision_ring, clock=clock)
     state = StateDir(config.process.state_dir) if config.process.state_dir is not None else None
@@ -88,7 +98,10 @@ def build(config: Config, environment: Mapping[str, str], *, announce: Callable[
         local = build_local(config.screening.scorers, Tier.FAST, table=config.screening.calibration)
     except (ScorerError, OSError) as error:
         raise StartError(f"screening: {error}") from error
-    infos = [scorer.info for scorer in local] + ([scorer.info for scorer in judge.scorers] if judge else [])
+    infos = [scorer.info for scorer in local]
+    if config.screening.full_rate > 0:
+        infos += describe_local(config.screening.full_scorers, Tier.FULL)
+    infos += [scorer.info for scorer in judge.scorers] if judge else []
     declared = [Measure(metric, info.kind, info.tier) for info in infos for metric in info.gives]
     directions = {metric: info.direction for info in infos for metric in info.gives}
 
@@ -269,6 +282,28 @@ def build(config: Config, environment: Mapping[str, str], *, announce: Callable[
         ):
             announce(line + "\n")
 
+    def on_reload() -> None:
+        try:
+            fresh = reread()
+        except ConfigError as error:
+            events.tell(
+                Event("reload_refused", Level.ERROR, "the configuration is bad and the old one stays in force"),
+                error,
+            )
+            announce(f"{error}\n")
+            return
+        sampler.reconfigure(fresh.sampling)
+        logger.setLevel(fresh.process.log_level.upper())
+        events.tell(
+            Event(
+                "reloaded",
+                Level.WARNING if needs_restart(config, fresh) else Level.INFO,
+                "rates, budget, filters and log level are those of the configuration now; other sections that changed "
+                "wait for a restart",
+                {"waiting": ", ".join(needs_restart(config, fresh)) or "none"},
+            )
+        )
+
     return Service(
         start_order=[parts[name] for name in start],
         stop_order=[parts[name] for name in stop],
@@ -277,7 +312,19 @@ def build(config: Config, environment: Mapping[str, str], *, announce: Callable[
         events=events,
         on_state=lambda reason: health.set("service", reason),
         on_ready=on_ready,
+        on_reload=on_reload,
     )
+
+
+def needs_restart(old: Config, new: Config) -> list[str]:
+    """The sections that differ and can not be changed while running."""
+    level = new.process.log_level
+    same = {"sampling": new.sampling, "process": old.process.model_copy(update={"log_level": level})}
+    was = old.model_copy(update=same)
+    changed = [name for name in Config.model_fields if getattr(was, name) != getattr(new, name)]
+    if old.sampling.segments != new.sampling.segments:
+        changed.append("sampling.segments")
+    return changed
 
 
 def _judge(

@@ -108,7 +108,8 @@ class Result:
     `scorer` is the metric's name (faithfulness, ...). `fingerprint` identifies the instrument: scorer version,
     prompt hash and judge model (judged) or scorer version and table version (local). `evidence` is JSON-ready:
     claims, verdicts, sentences, ratings with reasons; it may quote the trace, so it leaves the process only
-    where content is allowed to. `attempt` is 0 except when judging is repeated on purpose.
+    where content is allowed to. `attempt` is 0 except when judging is repeated on purpose. `probability`, in
+    (0, 1], is below 1 where only a hashed share of the interactions gets this scorer (the full local tier).
     """
 
     interaction_id: str
@@ -123,3 +124,4 @@ class Result:
     flags: tuple[str, ...] = ()
     usage: Usage | None = None
     attempt: int = 0
+    probability: float = 1.0

@@ -99,7 +99,7 @@ class Estimates:
             elif measure in terms:
                 self._telemetry.inc(metrics.ESTIMATES_IGNORED, reason="duplicate")
             else:
-                terms[measure] = _term(measure, weight, result)
+                terms[measure] = _term(measure, _ratio(weight, result.probability), result)
                 self._show_instrument(measure, result)
         return list(terms.values())
 

@@ -15,6 +15,17 @@ class Options(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     scorers: tuple[str, ...] = Field(DEFAULT, description="Local scorers to run on every interaction.")
+    full_rate: float = Field(
+        0.0,
+        ge=0,
+        le=1,
+        description="Share of interactions that the full tier scores too, beside the fast one; chosen by hash, with "
+        "this probability in their weight. Needs the extra [local]; each costs about as much CPU as 50 fast ones.",
+    )
+    full_scorers: tuple[str, ...] = Field(
+        ("faithfulness", "groundedness", "context_relevance", "passage_relevance", "response_relevancy"),
+        description="Local scorers of the full tier.",
+    )
     workers: int = Field(
         1,
         ge=0,
@@ -50,7 +61,7 @@ class Options(BaseModel):
     )
     calibration: Path | None = Field(None, description="An own calibration table (groundwatch calibrate --out).")
 
-    @field_validator("scorers")
+    @field_validator("scorers", "full_scorers")
     @classmethod
     def _known(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         unknown = [name for name in value if name not in DEFAULT]

@@ -12,6 +12,7 @@ from collector.records.found import Found, Mark
 from collector.records.settled import Screened
 from collector.records.trace import ReleasedTrace
 from collector.screening.options import Options
+from collector.screening.shares import place_in_unit
 from scorers.interaction import Field
 from scorers.local import build
 from scorers.outcome import NotApplicable, NotApplicableReason, Result
@@ -43,6 +44,18 @@ class Screen:
 
     def __init__(self, options: Options) -> None:
         self._all = build(options.scorers, Tier.FAST, table=options.calibration, cache_bytes=options.cache_bytes)
+        self._rate = options.full_rate
+        self._salt = f"{options.salt}.full"
+        self._full = (
+            build(
+                options.full_scorers,
+                Tier.FULL,
+                table=options.calibration,
+                cache_bytes=options.cache_bytes,
+            )
+            if options.full_rate > 0
+            else []
+        )
         self._plain = [scorer for scorer in self._all if scorer.info.name in WITHOUT_RETRIEVAL]
 
     def screen(self, found: Sequence[Found], probabilities: Sequence[float] | None = None) -> list[Screened]:
@@ -51,15 +64,22 @@ class Screen:
         results: list[tuple[Result, ...]] = [()] * len(found)
         rag = [place for place, one in enumerate(found) if one.is_rag and not _own(one)]
         chat = [place for place, one in enumerate(found) if not one.is_rag and not _own(one)]
-        for places, scorers in ((rag, self._all), (chat, self._plain)):
+        chosen = [place for place in rag if self._full and self._in_full_sample(found[place])]
+        for places, scorers in ((rag, self._all), (chat, self._plain), (chosen, self._full)):
             scored = run_local(scorers, [found[place].interaction for place in places])
+            share = self._rate if scorers is self._full else 1.0
             for place, made in zip(places, scored, strict=True):
-                results[place] = tuple(made)
+                results[place] += tuple(
+                    made if share == 1.0 else (replace(one, probability=share) for one in made)
+                )
         kept = probabilities if probabilities is not None else [1.0] * len(found)
         return [
             Screened(one, self._without_answer(one, made), probability)
             for one, made, probability in zip(found, results, kept, strict=True)
         ]
+
+    def _in_full_sample(self, found: Found) -> bool:
+        return place_in_unit(self._salt, found.interaction.id) < self._rate
 
     def _without_answer(self, found: Found, results: tuple[Result, ...]) -> tuple[Result, ...]:
         """Where the application's own call failed, what needs the response is not applicable for that reason."""

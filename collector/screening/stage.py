@@ -12,7 +12,6 @@ import logging
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from hashlib import blake2b
 from typing import Protocol
 
 from collector.pipeline.clock import Clock
@@ -21,6 +20,7 @@ from collector.records.settled import Screened
 from collector.records.trace import ReleasedTrace
 from collector.screening.options import Options
 from collector.screening.screen import Examined
+from collector.screening.shares import place_in_unit
 from collector.telemetry import metrics
 from collector.telemetry.instruments import Telemetry
 
@@ -50,12 +50,6 @@ def size_of(trace: ReleasedTrace) -> int:
     items = (*trace.spans, *trace.logs)
     shared = {id(part): len(part) for item in items for part in (item.resource, item.scope)}
     return _TRACE_OVERHEAD + sum(len(item.data) + _ITEM_OVERHEAD for item in items) + sum(shared.values())
-
-
-def place_in_unit(salt: str, trace_id: str) -> float:
-    """A number in [0, 1) that is the same for a trace id and salt everywhere."""
-    digest = blake2b(trace_id.encode("utf-8", "surrogatepass"), key=salt.encode()[:64], digest_size=8).digest()
-    return int.from_bytes(digest, "big") / 2**64
 
 
 class Screening:

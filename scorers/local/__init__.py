@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from scorers.errors import UnknownScorer
-from scorers.scorer import LocalScorer, Tier
+from scorers.scorer import LocalScorer, ScorerInfo, Tier
 
 if TYPE_CHECKING:
     from scorers.local.base import LocalBase
@@ -58,6 +58,20 @@ def _classes() -> dict[str, type[LocalBase]]:
     return {scorer.name: scorer for scorer in found}
 
 
+def describe(names: Sequence[str] = DEFAULT, tier: Tier | str = Tier.FAST) -> list[ScorerInfo]:
+    """What the named scorers say of themselves, without loading any model. Raises UnknownScorer."""
+    known = _known(names)
+    return [known[name].describe(Tier(tier)) for name in names]
+
+
+def _known(names: Sequence[str]) -> dict[str, type[LocalBase]]:
+    known = _classes()
+    for name in names:
+        if name not in known:
+            raise UnknownScorer(f"no local scorer is called {name!r}; there are: {', '.join(known)}")
+    return known
+
+
 def build(
     names: Sequence[str] = DEFAULT,
     tier: Tier | str = Tier.FAST,
@@ -80,10 +94,7 @@ def build(
     from scorers.local.reading import Reader
     from scorers.local.table import load_table
 
-    known = _classes()
-    for name in names:
-        if name not in known:
-            raise UnknownScorer(f"no local scorer is called {name!r}; there are: {', '.join(known)}")
+    known = _known(names)
     tier = Tier(tier)
     full = tier is Tier.FULL
     engine = Engine(

@@ -80,12 +80,17 @@ class LocalBase(ABC):
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        tier = engine.tier if self.modelled else Tier.FAST
-        self._info = ScorerInfo(self.name, self.version, Kind.LOCAL, self.needs, self.direction, self.scale, tier)
-        parts = [self.name, self.version, str(tier)]
+        self._info = self.describe(engine.tier)
+        parts = [self.name, self.version, str(self._info.tier)]
         if self.modelled:
             parts.append(engine.version)
         self._fingerprint = "local:" + "/".join(parts)
+
+    @classmethod
+    def describe(cls, tier: Tier) -> ScorerInfo:
+        """What the scorer says of itself in a tier, without building it."""
+        own = tier if cls.modelled else Tier.FAST
+        return ScorerInfo(cls.name, cls.version, Kind.LOCAL, cls.needs, cls.direction, cls.scale, own)
 
     @property
     def info(self) -> ScorerInfo:

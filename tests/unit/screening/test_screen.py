@@ -12,8 +12,10 @@ from collector.records.found import Found, Mark
 from collector.records.trace import Release, ReleasedTrace
 from collector.screening.options import Options
 from collector.screening.screen import WITHOUT_RETRIEVAL, Screen, handler
+from collector.screening.shares import place_in_unit
 from scorers.interaction import Damage, Field, Interaction, Passage
 from scorers.local import DEFAULT
+from scorers.local.encoder import ModelMissing
 from scorers.outcome import Failed, FailedReason, NotApplicable, NotApplicableReason, Result, Score
 from scorers.scorer import Kind, Tier
 
@@ -105,3 +107,29 @@ def test_unknown_scorers_are_refused_by_name() -> None:
         Options(scorers=("faithfulnes",))
     with pytest.raises(ValidationError, match="twice"):
         Options(scorers=("citations", "citations"))
+
+
+def test_a_hashed_share_gets_the_full_tier_too_with_its_probability() -> None:
+    try:
+        both = Screen(Options(full_rate=0.5, full_scorers=("faithfulness",), scorers=("faithfulness",)))
+    except ModelMissing:
+        pytest.skip("the extra [local] is not installed")
+    many = [Found(rag(f"interaction-{number}")) for number in range(40)]
+    screened = both.screen(many)
+    chosen = [one for one in screened if len(one.results) == 2]
+    assert 5 < len(chosen) < 35
+    for one in screened:
+        fast = one.results[0]
+        assert (fast.tier, fast.probability) == (Tier.FAST, 1.0)
+        assert (len(one.results) == 2) == (place_in_unit("screening.full", one.found.interaction.id) < 0.5)
+    for one in chosen:
+        assert (one.results[1].tier, one.results[1].probability) == (Tier.FULL, 0.5)
+
+
+def test_the_places_of_names_are_uniform_and_differ_between_salts() -> None:
+    places = [place_in_unit("a", str(number)) for number in range(4000)]
+    assert all(0 <= place < 1 for place in places)
+    assert sum(place < 0.1 for place in places) == pytest.approx(400, abs=80)  # 4 standard deviations
+    assert sum(place_in_unit("b", str(n)) < 0.5 for n in range(4000) if places[n] < 0.5) == pytest.approx(
+        1000, abs=150
+    )

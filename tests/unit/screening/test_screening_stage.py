@@ -16,7 +16,8 @@ from collector.records.settled import Screened
 from collector.records.trace import Release, ReleasedTrace
 from collector.screening.options import Options
 from collector.screening.screen import Examined
-from collector.screening.stage import Screening, place_in_unit, size_of
+from collector.screening.shares import place_in_unit
+from collector.screening.stage import Screening, size_of
 from collector.telemetry.instruments import Telemetry
 from scorers.interaction import Interaction
 
