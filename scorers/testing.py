@@ -28,8 +28,8 @@ from scorers.outcome import Failed, FailedReason, Result, Score
 from scorers.refusal import noncommittal
 from scorers.scorer import JudgedScorer, LocalScorer, ScorerInfo
 
-_TASK = re.compile(r'^Task "([a-z0-9_]+)":\n(.*?)(?=^Task "|\Z)', re.DOTALL | re.MULTILINE)
-_BLOCK = re.compile(r"^<data ([0-9a-f]+) ([^>\n]+)>\n(.*?)\n</data \1>$", re.DOTALL | re.MULTILINE)
+_TASK = re.compile(r'^Task "([a-z0-9_]+)": (.*?)(?=^Task "|\Z)', re.DOTALL | re.MULTILINE)
+_BLOCK = re.compile(r"^<(d[0-9a-f]{6}) ([^>\n]+)>\n(.*?)\n</\1>$", re.DOTALL | re.MULTILINE)
 _ITEM = re.compile(r"^([0-9]+): (.*?)(?=^[0-9]+: |\Z)", re.DOTALL | re.MULTILINE)
 _OFFERED = re.compile(r'"label": "([^|"]+)')
 _WORD = re.compile(r"\w+")

@@ -29,12 +29,8 @@ class VerdictCache:
 
     def key(self, *parts: str) -> bytes:
         """A key over parts whose borders count: ("ab", "c") and ("a", "bc") differ."""
-        digest = hashlib.blake2b(key=self._secret, digest_size=16)
-        for part in parts:
-            raw = part.encode("utf-8", "surrogatepass")
-            digest.update(len(raw).to_bytes(8, "big"))
-            digest.update(raw)
-        return digest.digest()
+        raw = "".join(f"{len(part)}:{part}" for part in parts).encode("utf-8", "surrogatepass")
+        return hashlib.blake2b(raw, key=self._secret, digest_size=16).digest()
 
     def get(self, key: bytes) -> Labelled | None:
         entry = self._entries.get(key)

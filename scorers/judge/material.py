@@ -21,6 +21,7 @@ _HIDDEN = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u00ad\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufeff"
     "\ufff9-\ufffb\U000e0000-\U000e0fff]"
 )
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _CONTROL_TOKEN = re.compile(
     r"<(?=\|[^|<>\s]{1,40}\|>|/?s>|/?(?:start|end)_of_(?:turn|text)>|｜[^<>]{1,40}｜>)|\[(?=/?INST\])"
 )
@@ -33,7 +34,11 @@ def clean(text: str) -> str:
     width space, control codes) are left out; joiners stay, since several scripts need them. Control tokens of
     chat templates are broken up by a space, since some servers obey them inside of content.
     """
-    text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    if text.isascii():
+        if "<" not in text and "[" not in text and text.isprintable():
+            return text
+    elif _SURROGATE.search(text):
+        text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     return _CONTROL_TOKEN.sub(lambda match: match.group() + " ", _HIDDEN.sub("", text))
 
 
@@ -72,7 +77,7 @@ class Material:
 
     def fenced(self, name: str, text: str) -> str:
         """One fenced block. A nonce that came back through the judge is taken out of `text`."""
-        return f"<data {self.nonce} {name}>\n{text.replace(self.nonce, '')}\n</data {self.nonce}>"
+        return f"<{self.nonce} {name}>\n{text.replace(self.nonce, '')}\n</{self.nonce}>"
 
     def render(self, parts: Iterable[Field], passages: tuple[int, ...] | None = None) -> str:
         """The fenced blocks of `parts`, in the fixed order; of the contexts only `passages`, if given."""
@@ -123,15 +128,16 @@ class Material:
 
 
 def _nonce(interaction_id: str, texts: list[str], secret: bytes) -> str:
+    """Short, since it stands around every block: a text that holds it only makes the next one be taken."""
     whole = hashlib.blake2b(key=secret[:64], digest_size=16)
     for text in (interaction_id, *texts):
         whole.update(text.encode("utf-8", "surrogatepass") + b"\0")
     seed = whole.digest()
     for attempt in range(1000):
-        nonce = hashlib.blake2b(seed + attempt.to_bytes(2, "big"), digest_size=5).hexdigest()
+        nonce = "d" + hashlib.blake2b(seed + attempt.to_bytes(2, "big"), digest_size=3).hexdigest()
         if not any(nonce in text for text in texts):
             return nonce
-    raise ValueError("a thousand keyed nonces occur in the text")  # pragma: no cover  # 2**-40 each
+    raise ValueError("a thousand keyed nonces occur in the text")  # pragma: no cover  # 2**-24 each
 
 
 def _cut(text: str, tokens: int) -> list[str]:

@@ -105,7 +105,7 @@ class _Session:
         self._chat = planner._chat
         self._options = planner._options
         self._observer = planner._observer
-        self._cache = planner._cache if use_cache else None
+        self._cache = planner._cache if use_cache and planner._options.cache_entries else None
         self._material = material
         self._deadline = deadline
         self._memo: dict[tuple[str, str], Labelled] = {}

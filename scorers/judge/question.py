@@ -10,6 +10,8 @@ from importlib import resources
 from scorers.interaction import Field
 from scorers.outcome import Failed
 
+MANY = 64
+"""Entries of a listing that sets no limit of its own."""
 WHOLE = ""
 """The id under which the label of a labelling without items is found."""
 
@@ -21,11 +23,12 @@ class Prompt:
     name: str
     version: str
     text: str
+    digest: str = field(init=False, compare=False, repr=False)
+    """16 hex digits over all three: what the judge is really told, whatever the version says."""
 
-    @property
-    def digest(self) -> str:
-        """16 hex digits over all three: what the judge is really told, whatever the version says."""
-        return hashlib.blake2b(f"{self.name}\0{self.version}\0{self.text}".encode(), digest_size=8).hexdigest()
+    def __post_init__(self) -> None:
+        raw = f"{self.name}\0{self.version}\0{self.text}".encode("utf-8", "surrogatepass")
+        object.__setattr__(self, "digest", hashlib.blake2b(raw, digest_size=8).hexdigest())
 
     @classmethod
     def load(cls, name: str) -> Prompt:
@@ -66,7 +69,7 @@ class Listing:
     key: str
     prompt: Prompt
     needs: frozenset[Field]
-    limit: int = 64
+    limit: int = MANY
     exact: bool = False
     inline: Inline | None = None
     windowed: Field | None = None

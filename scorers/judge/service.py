@@ -40,7 +40,8 @@ class Judge:
     """Scores interactions by asking an LLM. Made anywhere; used, and closed, inside one event loop.
 
     `environ` is the composition root's environment, in which `api_key.env` and proxies are looked up. `secret` keys
-    the verdict cache and the fences; replicas need not share it.
+    the verdict cache and the fences; replicas need not share it. `endpoints` (chat, embeddings) replaces those that
+    the options name, for callers that have their own.
     """
 
     def __init__(
@@ -51,6 +52,7 @@ class Judge:
         environ: Mapping[str, str] | None = None,
         runtime: Runtime | None = None,
         secret: bytes | None = None,
+        endpoints: tuple[Endpoint, Endpoint | None] | None = None,
     ) -> None:
         self.options = options
         self.scorers = tuple(scorers)
@@ -66,17 +68,7 @@ class Judge:
             unix_seconds=self._runtime.unix_seconds,
             observer=self._runtime.observer,
         )
-        keys = key_provider(options.api_key, environ=environ, monotonic=monotonic)
-        self.chat = self._endpoint(options.name, options.base_url, options.model, keys)
-        self.embeddings: Endpoint | None = None
-        if options.embeddings is not None:
-            own = options.embeddings.api_key
-            self.embeddings = self._endpoint(
-                f"{options.name}_embeddings",
-                options.embeddings.base_url or options.base_url,
-                options.embeddings.model,
-                keys if own is None else key_provider(own, environ=environ, monotonic=monotonic),
-            )
+        self.chat, self.embeddings = endpoints if endpoints is not None else self._endpoints()
         self._planner = Planner(
             chat=self.chat,
             embeddings=self.embeddings,
@@ -89,6 +81,20 @@ class Judge:
             options=options,
             observer=self._runtime.observer,
             secret=secret,
+        )
+
+    def _endpoints(self) -> tuple[Endpoint, Endpoint | None]:
+        options, environ, monotonic = self.options, self._environ, self._runtime.monotonic
+        keys = key_provider(options.api_key, environ=environ, monotonic=monotonic)
+        chat = self._endpoint(options.name, options.base_url, options.model, keys)
+        if options.embeddings is None:
+            return chat, None
+        own = options.embeddings.api_key
+        return chat, self._endpoint(
+            f"{options.name}_embeddings",
+            options.embeddings.base_url or options.base_url,
+            options.embeddings.model,
+            keys if own is None else key_provider(own, environ=environ, monotonic=monotonic),
         )
 
     def _endpoint(self, name: str, base_url: str, model: str, keys: KeyProvider) -> Endpoint:

@@ -106,3 +106,24 @@ def test_every_recorded_reply_is_read() -> None:
         reading = read_json(str(line["content"]), expected=tasks)
         assert isinstance(reading.value, dict)
         assert set(tasks) <= set(reading.value)
+
+
+def test_free_text_of_a_real_judge_is_read_as_far_as_it_goes() -> None:
+    """Among them a fenced list under a key without the object around it."""
+    found: dict[tuple[str, str, str], int] = {}
+    for line in lines("free_text.jsonl"):
+        question = "verdicts" if line["question"] == "verdicts" else "claims"
+        value = read_json(str(line["content"]), expected=[question]).value
+        inner = value[question] if isinstance(value, dict) else value
+        assert isinstance(inner, (list, dict))
+        found[str(line["lang"]), str(line["question"]), str(line["rung"])] = len(inner)
+    assert found == {
+        ("en", "verdicts", "text"): 5,
+        ("en", "claims", "text"): 5,
+        ("en", "fused", "text"): 3,
+        ("en", "fused", "json_object"): 5,
+        ("ko", "verdicts", "text"): 5,
+        ("ko", "claims", "text"): 4,
+        ("ko", "fused", "text"): 2,
+        ("ko", "fused", "json_object"): 2,
+    }

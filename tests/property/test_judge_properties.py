@@ -73,7 +73,7 @@ def test_a_cut_reply_reads_as_a_part_of_the_whole(value: dict[str, str], data: s
 def test_the_reader_is_linear_on_hostile_input(unit: str) -> None:
     """Eight times the input may take at most some 40 times as long: quadratic work would take 64 times.
 
-    The sizes stay under the limit up to which a reply is read at all; a megabyte is read no longer than that.
+    The sizes stay under the limit up to which a reply is read at all.
     """
 
     def seconds(size: int) -> float:
@@ -82,7 +82,6 @@ def test_the_reader_is_linear_on_hostile_input(unit: str) -> None:
         return max(best, 0.002)
 
     assert seconds(400_000) <= 40 * seconds(50_000)
-    assert _timed(unit * (1_000_000 // len(unit))) <= 4 * seconds(400_000)
 
 
 def _timed(text: str) -> float:

@@ -37,7 +37,7 @@ def test_the_marker_opens_every_prompt() -> None:
 
 def test_data_comes_before_tasks_and_only_what_is_needed() -> None:
     form = render(Call((LISTING,), MATERIAL))
-    assert form.user.index("</data") < form.user.index('Task "claims"')
+    assert form.user.index("</d") < form.user.index('Task "claims"')
     assert "passage 1" not in form.user
 
 
