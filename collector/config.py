@@ -75,6 +75,11 @@ class Judge(JudgeOptions):
         return tuple(options_of(one) if isinstance(one, str) else one for one in value)
 
 
+_BUDGET_FIELDS = {"calls": "calls_per_day", "usd": "usd_per_day"}
+"""The day's limits as the judge calls them, and as sampling does."""
+DEFAULT_DAY = {"calls": 10_000, "usd": 1.0}
+
+
 class Config(BaseModel):
     """Everything that can be set. Every setting has a default; no file is needed."""
 
@@ -117,6 +122,28 @@ class Config(BaseModel):
             if isinstance(receivers.get(name) or {}, dict)
         }
         return {**values, "receivers": {**receivers, **hosts}}
+
+    @model_validator(mode="before")
+    @classmethod
+    def _one_budget(cls, values: Any) -> Any:
+        """The day's budget is set once: by sampling, which lowers the rate in time, or by the judge, whose limit is
+        the fuse behind it. Where only one of the two is given it is the other's too."""
+        if not isinstance(values, dict) or not isinstance(values.get("judge"), dict):
+            return values
+        judge, sampling = values["judge"], values.get("sampling") or {}
+        if not isinstance(sampling, dict):
+            return values
+        day = (judge.get("budget") or {}).get("day") if isinstance(judge.get("budget") or {}, dict) else None
+        own = sampling.get("budget")
+        if isinstance(day, dict) and own is None:
+            given = {theirs: day[ours] for ours, theirs in _BUDGET_FIELDS.items() if ours in day}
+            return {**values, "sampling": {**sampling, "budget": given}}
+        if isinstance(own, dict) and judge.get("budget") is None:
+            given = {ours: own[theirs] for ours, theirs in _BUDGET_FIELDS.items() if theirs in own}
+            fuse = {**DEFAULT_DAY, **given}
+            share = {"share": own["share"]} if "share" in own else {}
+            return {**values, "judge": {**judge, "budget": {"day": fuse, **share}}}
+        return values
 
     @property
     def loopback(self) -> bool:

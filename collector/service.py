@@ -66,7 +66,7 @@ class Background:
 
 
 class Service:
-    """Runs parts. `start_order` has what is downstream first; `stop_order` what is upstream first."""
+    """Runs parts. SIGTERM and SIGINT ask for the end, SIGHUP calls `on_reload`. `start_order` has what is downstream first; `stop_order` what is upstream first."""
 
     def __init__(
         self,
@@ -78,6 +78,7 @@ class Service:
         events: Events,
         on_state: Callable[[str | None], None],
         on_ready: Callable[[], None],
+        on_reload: Callable[[], None],
     ) -> None:
         self._start_order = tuple(start_order)
         self._stop_order = tuple(stop_order)
@@ -86,6 +87,7 @@ class Service:
         self._events = events
         self._on_state = on_state
         self._on_ready = on_ready
+        self._on_reload = on_reload
         self._asked = asyncio.Event()
         self._forced = asyncio.Event()
 
@@ -98,6 +100,7 @@ class Service:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self.ask_to_stop)
+        loop.add_signal_handler(signal.SIGHUP, self._on_reload)
         try:
             await self._start()
             if not self._asked.is_set():
@@ -106,7 +109,7 @@ class Service:
                 await self._asked.wait()
             return await self._stop()
         finally:
-            for number in (signal.SIGTERM, signal.SIGINT):
+            for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
                 loop.remove_signal_handler(number)
 
     async def _start(self) -> None:

@@ -30,7 +30,7 @@ def run(args: argparse.Namespace) -> int:
 
     async def serve() -> int:
         announce = (lambda _: None) if args.quiet else sys.stderr.write
-        code = await build(config, os.environ, announce=announce).run()
+        code = await build(config, os.environ, announce=announce, reread=lambda: read_config(args)).run()
         if code:
             # Forced: the interpreter's own end would wait for threads and for workers, which ignore signals. They
             # end when this process is gone; the mark in the state directory stays, as after any loss.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import signal
 
 import pytest
 from prometheus_client import CollectorRegistry
@@ -52,6 +53,7 @@ def _service(log: Log, *parts: Part, on_ready: bool = True) -> Service:
         events=events,
         on_state=lambda reason: log.lines.append(f"state {reason}"),
         on_ready=ready,
+        on_reload=lambda: log.lines.append("reload"),
     )
     return service
 
@@ -94,3 +96,16 @@ async def test_a_second_request_forces_the_end_of_a_drain_that_hangs() -> None:
     service.ask_to_stop()
     assert await run == 1
     assert "stop sink" not in log.lines
+
+
+async def test_a_hangup_asks_to_read_the_configuration_again() -> None:
+    log = Log()
+    service = _service(log, log.part("sink"), on_ready=False)
+    run = asyncio.create_task(service.run())
+    while "ready" not in log.lines:
+        await asyncio.sleep(0)
+    signal.raise_signal(signal.SIGHUP)
+    while "reload" not in log.lines:
+        await asyncio.sleep(0)
+    service.ask_to_stop()
+    assert await run == 0

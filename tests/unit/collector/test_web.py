@@ -99,6 +99,6 @@ async def test_a_configured_token_is_asked_for_as_bearer_or_basic(loopback: bool
         assert (await client.get("/")).status_code == 401
         assert (await client.get("/", headers={"authorization": "Bearer wrong"})).status_code == 401
         assert (await client.get("/", headers={"authorization": "Basic !!"})).status_code == 401
-        basic = base64.b64encode("x:sesame".encode()).decode()
+        basic = base64.b64encode(b"x:sesame").decode()
         assert (await client.get("/", headers={"authorization": f"Basic {basic}"})).status_code == 200
         assert (await client.get("/", headers={"authorization": "Bearer sesame"})).status_code == 200

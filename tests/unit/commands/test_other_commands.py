@@ -46,6 +46,22 @@ def test_bind_is_the_host_of_listeners_that_name_none(tmp_path: Path) -> None:
     assert not config.loopback and Config().loopback
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "judge: {base_url: 'http://j/v1', model: m}\nsampling: {budget: {calls_per_day: 77}}\n",
+        "judge: {base_url: 'http://j/v1', model: m, budget: {day: {calls: 77, usd: 1.0}}}\n",
+    ],
+)
+def test_the_days_budget_is_set_in_one_place(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "groundwatch.yaml"
+    path.write_text(text)
+    config = load(Config, path, {})
+    assert config.judge is not None
+    assert (config.judge.budget.day.calls, config.judge.budget.day.usd) == (77, 1.0)
+    assert (config.sampling.budget.calls_per_day, config.sampling.budget.usd_per_day) == (77, 1.0)
+
+
 def test_check_tells_a_taken_port_and_an_unreachable_judge(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
