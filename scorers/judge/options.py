@@ -44,7 +44,9 @@ class EmbeddingsOptions(_Model):
 
     model: str = Field(min_length=1, description="The embedding model.")
     base_url: Url | None = Field(default=None, description="Its base URL; the judge's own where absent.")
-    api_key: KeyOptions | None = Field(default=None, description="Its key; the judge's own where absent.")
+    api_key: KeyOptions | None = Field(
+        default=None, description="Its key; where absent the judge's own, but only at the judge's own address."
+    )
     batch_size: int = Field(default=64, ge=1, le=2048, description="Texts per request, at most.")
 
 

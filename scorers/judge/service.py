@@ -16,7 +16,7 @@ from scorers.judge.cache import VerdictCache
 from scorers.judge.canary import CanaryCase, CanaryReport, canary_cases, run_canary
 from scorers.judge.check import CheckReport, check
 from scorers.judge.client import Address, Endpoint, Runtime
-from scorers.judge.keys import KeyProvider, key_provider
+from scorers.judge.keys import FixedKey, KeyProvider, key_provider
 from scorers.judge.limits import Budget, BudgetLimits
 from scorers.judge.observer import BreakerState, SilentObserver
 from scorers.judge.options import BudgetPeriod, JudgeOptions
@@ -90,12 +90,12 @@ class Judge:
         if options.embeddings is None:
             return chat, None
         own = options.embeddings.api_key
-        return chat, self._endpoint(
-            f"{options.name}_embeddings",
-            options.embeddings.base_url or options.base_url,
-            options.embeddings.model,
-            keys if own is None else key_provider(own, environ=environ, monotonic=monotonic),
-        )
+        base_url = options.embeddings.base_url or options.base_url
+        if own is not None:
+            keys = key_provider(own, environ=environ, monotonic=monotonic)
+        elif httpx.URL(base_url).netloc != httpx.URL(options.base_url).netloc:
+            keys = FixedKey(None)  # the judge's key is not for others
+        return chat, self._endpoint(f"{options.name}_embeddings", base_url, options.embeddings.model, keys)
 
     def _endpoint(self, name: str, base_url: str, model: str, keys: KeyProvider) -> Endpoint:
         options = self.options

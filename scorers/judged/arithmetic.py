@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from operator import mul
 
 
 def average_precision(relevant: Sequence[bool]) -> float:
@@ -22,10 +23,12 @@ def average_precision(relevant: Sequence[bool]) -> float:
 
 def cosine(first: Sequence[float], second: Sequence[float]) -> float | None:
     """Cosine similarity in [-1, 1]; None where a vector has no direction."""
-    length = math.sqrt(math.fsum(x * x for x in first)) * math.sqrt(math.fsum(x * x for x in second))
+    length = math.sqrt(math.fsum(map(mul, first, first))) * math.sqrt(math.fsum(map(mul, second, second)))
     if not length or not math.isfinite(length):
         return None
-    return math.fsum(x * y for x, y in zip(first, second, strict=True)) / length
+    if len(first) != len(second):
+        raise ValueError(f"vectors of {len(first)} and {len(second)} dimensions have no angle between them")
+    return math.fsum(map(mul, first, second)) / length
 
 
 def f_beta(*, precision: float, recall: float, beta: float) -> float:

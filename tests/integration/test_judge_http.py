@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -375,10 +376,28 @@ async def test_a_key_comes_from_a_command_and_never_shows(tmp_path: Path) -> Non
         assert "s3cret" not in repr(result) + repr(b.judge.options) + repr(b.watching)
 
 
-async def test_azure_style_addresses() -> None:
-    async with bench(ScriptedJudge(), api_version="2024-10-21", api_key_header="api-key") as b:
+async def test_azure_style_addresses(tmp_path: Path) -> None:
+    key = tmp_path / "key"
+    key.write_text("k")
+    azure: dict[str, Any] = {"api_version": "2024-10-21", "api_key_header": "api-key", "api_key": {"file": str(key)}}
+    async with bench(ScriptedJudge(), **azure) as b:
         await b.faithfulness()
         assert b.server.received[0].query == "api-version=2024-10-21"
+        assert b.server.received[0].headers["api-key"] == "k"
+        assert "Authorization" not in b.server.received[0].headers
+
+
+async def test_the_judges_key_is_not_sent_to_another_host(tmp_path: Path) -> None:
+    key = tmp_path / "key"
+    key.write_text("k")
+    async with ScriptedJudge() as other:
+        embeddings = {"model": "e", "base_url": other.base_url}
+        scorers = ("response_relevancy",)
+        async with bench(ScriptedJudge(), scorers, api_key={"file": str(key)}, embeddings=embeddings) as b:
+            (result,) = await b.judge.score(interaction())
+            assert isinstance(result.outcome, Score)
+            assert b.server.received[0].headers["Authorization"] == "Bearer k"
+            assert "Authorization" not in other.received[0].headers
 
 
 async def test_concurrency_grows_while_it_works_and_shrinks_on_overload() -> None:
