@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
+from dataclasses import replace
 
 import pytest
 
@@ -101,6 +102,15 @@ def test_local_and_judged_weights_differ_by_the_inclusion_probability() -> None:
     world.settle(judged=Score(1.0), local=Score(0.2), p=0.1, u=3, screening=0.5)
     assert world.value(metrics.LOCAL_SUMS[0], metric="faithfulness", tier="fast", service="shop") == 6
     assert world.value(metrics.JUDGED_SUMS[0], metric="faithfulness", service="shop") == pytest.approx(60)
+
+
+def test_a_local_result_of_a_hashed_share_weighs_more() -> None:
+    world = World()
+    shared = replace(result(LOCAL, Score(0.2)), probability=0.25)
+    decision = Decision(Fate.SAMPLED_OUT, 1.0, "rate", 3.0)
+    settled = Settled(Found(Interaction("i")), decision, (shared,), (), segments=(("service", "shop"),))
+    world.estimates.settle(settled)
+    assert world.value(metrics.LOCAL_SUMS[0], metric="faithfulness", tier="fast", service="shop") == 12
 
 
 def test_sampled_out_adds_to_local_only_and_filtered_to_nothing() -> None:
