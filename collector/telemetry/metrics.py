@@ -9,6 +9,8 @@ from __future__ import annotations
 from collector.records.decision import Fate
 from collector.records.found import Mark
 from collector.records.trace import Release
+from collector.telemetry.metrics_estimates import *  # noqa: F403  # one namespace for all constants
+from collector.telemetry.metrics_estimates import estimates_table
 from collector.telemetry.metrics_scoring import *  # noqa: F403  # one namespace for all constants
 from collector.telemetry.metrics_scoring import scoring_table
 from collector.telemetry.spec import MetricSpec, Type
@@ -164,6 +166,7 @@ INTERACTION_MARKS = _metric(
 
 
 _TABLE.extend(scoring_table())
+_TABLE.extend(estimates_table())
 # --- the process -----------------------------------------------------------------------------------------
 BUILD_INFO = _metric(
     MetricSpec(
