@@ -20,7 +20,7 @@ class Options(BaseModel):
         ge=0,
         le=1,
         description="Share of interactions that the full tier scores too, beside the fast one; chosen by hash, with "
-        "this probability in their weight. Needs the extra [local]; each costs about as much CPU as 50 fast ones.",
+        "this probability in their weight. Needs the extra [local]; each costs about as much CPU as 40 fast ones.",
     )
     full_scorers: tuple[str, ...] = Field(
         ("faithfulness", "groundedness", "context_relevance", "passage_relevance", "response_relevancy"),

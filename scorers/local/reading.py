@@ -258,12 +258,7 @@ class Reader:
         content: dict[str, float] = {}
         known = self._tokens
         for word in written:
-            parts = known.get(word)
-            if parts is None:
-                parts = self._word(word)
-                if len(known) < 50_000 and len(word) <= 32:
-                    known[word] = parts
-            for token, weight in parts:
+            for token, weight in known.get(word) or self.parts(word):
                 tokens.append(token)
                 content[token] = weight
         return Sentence(
@@ -275,6 +270,15 @@ class Reader:
             quantities(read, written),
             negations(read, written) % 2 == 1,
         )
+
+    def parts(self, word: str) -> tuple[tuple[str, float], ...]:
+        """The tokens of a word as written, with their weights."""
+        parts = self._tokens.get(word)
+        if parts is None:
+            parts = self._word(word)
+            if len(self._tokens) < 50_000 and len(word) <= 32:
+                self._tokens[word] = parts
+        return parts
 
     def _word(self, word: str) -> tuple[tuple[str, float], ...]:
         folded = word.casefold()
@@ -290,7 +294,7 @@ class Reader:
 
     def tokens(self, text: str) -> list[str]:
         """The tokens of a piece of clean text."""
-        return [token for word in words(text) for token, _ in self._word(word)]
+        return [token for word in words(text) for token, _ in self.parts(word)]
 
     def names(self, sentence: Sentence) -> list[str]:
         """Words of the sentence that look like names, except such as are function words."""

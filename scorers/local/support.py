@@ -159,7 +159,6 @@ class Support:
         spoken = sum(word.casefold() in FIRST_PERSON for word in sentence.words)
         if spoken and any(word in reading.folded for word in FIRST_PERSON for reading in contexts):
             spoken = 0
-        missing = sorted(((w, t) for t, w in sentence.content.items() if t not in found and w > 0.1), reverse=True)
         row = [
             recall,
             novel_recall,
@@ -181,9 +180,20 @@ class Support:
             missing_numbers,
             other_units,
             missing_names,
-            [token for _, token in missing[:12]],
+            self._missing_words(sentence, found),
             differs,
         )
+
+    def _missing_words(self, sentence: Sentence, found: set[str]) -> list[str]:
+        """Up to twelve words, as written, more than half of whose weight no context has; the weightiest first."""
+        missing: list[tuple[float, str]] = []
+        for word in dict.fromkeys(sentence.words):
+            parts = self._reader.parts(word)
+            lost = sum(weight for token, weight in parts if token not in found)
+            if lost > 0.1 and 2 * lost > sum(weight for _, weight in parts):
+                missing.append((lost, word))
+        missing.sort(key=lambda pair: -pair[0])
+        return [word for _, word in missing[:12]]
 
     @staticmethod
     def _nearest(
