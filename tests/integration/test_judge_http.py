@@ -213,6 +213,22 @@ async def test_a_disconnect_after_the_request_is_retried_once_and_counted_as_bil
         assert len(b.server.received) == 2
 
 
+async def test_a_connection_that_is_closed_before_the_request_was_read_is_tried_once_more() -> None:
+    met: list[asyncio.StreamWriter] = []
+
+    def close(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        met.append(writer)
+        writer.transport.abort()
+
+    server = await asyncio.start_server(close, "127.0.0.1", 0)
+    async with server:
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
+        async with bench(ScriptedJudge(), base_url=url) as b:
+            assert failed(await b.faithfulness()) is FailedReason.JUDGE_UNREACHABLE
+            assert len(met) == 2
+            assert {record.outcome for record in b.watching.calls} == {CallOutcome.DISCONNECTED}
+
+
 async def test_nobody_listening_is_unreachable_and_not_billed() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
@@ -379,7 +395,11 @@ async def test_a_key_comes_from_a_command_and_never_shows(tmp_path: Path) -> Non
 async def test_azure_style_addresses(tmp_path: Path) -> None:
     key = tmp_path / "key"
     key.write_text("k")
-    azure: dict[str, Any] = {"api_version": "2024-10-21", "api_key_header": "api-key", "api_key": {"file": str(key)}}
+    azure: dict[str, Any] = {
+        "api_version": "2024-10-21",
+        "api_key_header": "api-key",
+        "api_key": {"file": str(key)},
+    }
     async with bench(ScriptedJudge(), **azure) as b:
         await b.faithfulness()
         assert b.server.received[0].query == "api-version=2024-10-21"
