@@ -6,6 +6,7 @@ import asyncio
 import logging
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from collector import __version__
 from collector.assembly.assembler import Assembler
@@ -19,7 +20,7 @@ from collector.exporters.exemplars import ScoreExemplars
 from collector.exporters.otlp_client import make_exporter
 from collector.exporters.otlp_events import EvaluationEvents
 from collector.exporters.prometheus import PrometheusExporter
-from collector.extract.extractor import hints
+from collector.extract.extractor import trace_hints
 from collector.flow import Flow
 from collector.judging.ledger import Ledger
 from collector.judging.observer import JudgeTelemetry
@@ -141,8 +142,7 @@ def build(
     )
     assembler = Assembler(
         config.assembly,
-        hints=hints(config.extract),
-        log_event_hints=_LOG_EVENT_HINTS,
+        hints=replace(trace_hints(config.extract), log_events=_LOG_EVENT_HINTS),
         clock=clock,
         telemetry=telemetry,
         downstream=screening.accept,

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import compress
 from typing import Protocol
-
-import numpy as np
 
 from collector.assembly import heads
 from collector.assembly.cold import Block, Cold
-from collector.assembly.flat import Flat, flatten
-from collector.assembly.hints import HintSearch, is_own
+from collector.assembly.flat import Flat, Origin, Origins, flatten
+from collector.assembly.hints import CONTENT, LOG_EVENTS, OWN, WANTED, HintSearch, is_own
 from collector.assembly.open_trace import CUT_COST, ITEM_COST, OpenTrace
 from collector.assembly.options import Options
 from collector.assembly.tombstones import Tombstones
 from collector.assembly.wheel import Wheel
 from collector.otlp.model import RawItem
 from collector.pipeline.clock import Clock
-from collector.records.batch import Batch, Refusal, Signal
+from collector.records.batch import Batch, Group, Refusal, Signal
+from collector.records.hints import Hints
 from collector.records.trace import Release, ReleasedTrace
 from collector.telemetry import metrics
 from collector.telemetry.instruments import Telemetry
@@ -29,6 +28,8 @@ _NEAR_BYTES = 32 * 1024 * 1024
 _FREE_SHARE = 0.05
 _SHUTTING_DOWN_RETRY_SECONDS = 5.0
 _RETRY_SECONDS = (1.0, 30.0)
+_KNOWN_GROUPS = 1024
+_KNOWN_GROUP_BYTES = 4096
 _IN_TIME = (Release.QUIET, Release.DEADLINE)
 
 
@@ -57,11 +58,10 @@ class _Tally:
 
 
 class Assembler:
-    """An `Intake` that groups items by trace and hands on the traces in which a hint occurs.
+    """An `Intake` that groups items by trace and hands on the traces that are wanted: those in which a hint occurs
+    that tells of something to be read.
 
-    `hints` are byte literals of which at least one occurs in every span or log record that a convention reads;
-    `log_event_hints` those of conventions whose content may come in log events. Synchronous, single-threaded:
-    `offer` and `tick` are called from one thread; `tick` about every 0.25 to 1 s.
+    Synchronous, single-threaded: `offer` and `tick` are called from one thread; `tick` about every 0.25 to 1 s.
 
     Counts, per item taken, one outcome: held, duplicate, late, malformed, own_evaluation or unrelated. A request
     that it refuses whole is counted by who offered it.
@@ -71,15 +71,14 @@ class Assembler:
         self,
         options: Options,
         *,
-        hints: Sequence[bytes],
-        log_event_hints: Sequence[bytes] = (),
+        hints: Hints,
         clock: Clock,
         telemetry: Telemetry,
         downstream: Downstream,
         notes: Notes | None = None,
     ) -> None:
         self._options = options
-        self._search = HintSearch(hints, log_event_hints)
+        self._search = HintSearch(hints)
         self._clock = clock
         self._downstream = downstream
         self._notes = notes
@@ -88,6 +87,7 @@ class Assembler:
         self._unhinted: dict[bytes, OpenTrace] = {}  # those of them without a hint, in order of coming here
         self._oversize: dict[bytes, OpenTrace] = {}  # those of them over a cap
         self._apart_bytes = 0
+        self._own_groups: dict[bytes, bool] = {}  # resources and scopes, and whether they are of our evaluations
         self._wheel = Wheel()
         self._closed = Tombstones(options.tombstones // 4, options.dedup_window_seconds)
         self._closed_unhinted = Tombstones(options.tombstones // 4, options.dedup_window_seconds)
@@ -154,14 +154,13 @@ class Assembler:
         if not self._make_room(batch, now):
             return Refusal("memory_full", self._retry_after(now))
         tally = _Tally()
-        groups = []
-        for group in batch.groups:
-            if is_own(group.resource) or is_own(group.scope):
-                tally.own_evaluation += len(group.items)
-            else:
-                groups.append(group)
+        groups, rows = batch.groups, batch.rows
+        own = [self._is_own(group) for group in groups]
+        if any(own):
+            tally.own_evaluation = sum(len(group.items) for group in compress(groups, own))
+            groups, rows = [group for group, of_ours in zip(groups, own, strict=True) if not of_ours], None
         take = self._take_spans if batch.signal is Signal.TRACES else self._take_logs
-        for flat in flatten(groups):
+        for flat in flatten(groups, rows):
             take(flat, now, tally)
         outcomes = self._outcomes[batch.signal]
         for outcome, counter in outcomes.items():
@@ -171,19 +170,33 @@ class Assembler:
         self._set_gauges()
         return None
 
+    def _is_own(self, group: Group) -> bool:
+        known = self._own_groups
+        for data in (group.resource, group.scope):
+            own = known.get(data)
+            if own is None:
+                own = is_own(data)
+                if len(data) <= _KNOWN_GROUP_BYTES:
+                    if len(known) >= _KNOWN_GROUPS:
+                        known.clear()
+                    known[data] = own
+            if own:
+                return True
+        return False
+
     def _take_spans(self, flat: Flat, now: float, tally: _Tally) -> None:
         read = heads.read(flat)
-        hinted = self._search.rows(flat.items, read.joined, read.ends)
-        own = [index for index in hinted if is_own(flat.items[index])] if hinted else []
-        if own or read.malformed:
-            malformed = set(read.malformed)
-            tally.malformed += len(malformed)
-            tally.own_evaluation += len(malformed.union(own)) - len(malformed)
-            flat, read = heads.without(malformed.union(own), flat, read)
-            hinted = self._search.rows(flat.items, read.joined, read.ends)
-        if not flat.items:
-            return
-        by_trace = heads.ByTrace(read.heads, flat.trace_ids)
+        found = self._search.find(flat.items, flat.rows, flat.encoding)
+        gone = {index for index, says in found.items() if says & OWN}.union(read.malformed)
+        if gone:
+            tally.malformed += len(read.malformed)
+            tally.own_evaluation += len(gone) - len(read.malformed)
+            rest = flat.without(gone)
+            if rest is None:
+                return
+            flat, read = rest, heads.read(rest)
+            found = self._search.find(flat.items, flat.rows, flat.encoding)
+        by_trace = heads.ByTrace(read.heads)
         spans = by_trace.spans
         known = self._cold.known(spans)
         late = self._closed.among(spans) + self._closed_unhinted.among(spans)
@@ -192,41 +205,41 @@ class Assembler:
         for name in late:
             tally.late += len(spans.pop(name)) // 8
 
+        names = {index: read.heads.trace_id(index) for index in found}
         apart = spans.keys() & self._apart.keys()
-        for index in hinted:
-            if flat.trace_ids[index] in spans:
-                apart.add(flat.trace_ids[index])
+        apart.update(name for index, name in names.items() if found[index] & WANTED and name in spans)
         if apart:
-            indices = by_trace.indices(apart)
-            self._take_apart(flat, read, indices=indices, hinted=set(hinted), now=now, tally=tally)
+            self._take_apart(flat, read.heads, by_trace.indices(apart), found, now=now, tally=tally)
             for name in apart:
                 del spans[name]
         if spans:
             known = [name for name in known if name in spans]
-            self._take_cold(flat, read.heads, by_trace, known=known, now=now, tally=tally)
+            content = {index: name for index, name in names.items() if name in spans}
+            self._take_cold(flat, read.heads, by_trace, known=known, content=content, now=now, tally=tally)
 
     def _take_apart(
-        self, flat: Flat, read: heads.Read, *, indices: list[int], hinted: set[int], now: float, tally: _Tally
+        self,
+        flat: Flat,
+        taken: heads.Heads,
+        indices: list[int],
+        found: dict[int, int],
+        *,
+        now: float,
+        tally: _Tally,
     ) -> None:
         touched: dict[bytes, OpenTrace] = {}
-        most = self._options.max_trace_spans
-        for index, clip in zip(indices, read.heads.clips(indices), strict=True):
-            name, span_id = flat.trace_ids[index], flat.span_ids[index]
+        for index, clip in zip(indices, taken.clips(indices), strict=True):
+            name = clip[0][2:18]
             trace = touched.get(name)
             if trace is None:
                 trace = touched[name] = self._held_apart(name, now)
                 self._apart_bytes -= trace.bytes
-            if index in hinted:
-                new = self._add_hinted(trace, flat, index, clip)
-            elif span_id in trace.spans:
-                new = False
-            else:
-                new = True
-                if len(trace.spans) < most:
-                    trace.add_clip(span_id, clip, flat.origins.cut_at(index))
-                else:
-                    self._trim(trace)
-            if new:
+            says = found.get(index, 0)
+            if says & WANTED:
+                self._mark_hinted(trace)
+                if says & LOG_EVENTS:
+                    trace.log_events = True
+            if self._put(trace, clip, flat.origins, index, flat.items[index] if says & CONTENT else None):
                 tally.held += 1
                 trace.last = now
             else:
@@ -244,14 +257,8 @@ class Assembler:
             trace = OpenTrace(name, self._cold.opened_at(name), now)
             for part in self._cold.take(name):
                 trace.last = part.arrived
-                for clip, origin in part.clips:
-                    span_id = heads.span_id_of(clip)
-                    if span_id in trace.spans:
-                        continue
-                    if len(trace.spans) < self._options.max_trace_spans:
-                        trace.add_clip(span_id, clip, origin)
-                    else:
-                        self._trim(trace)
+                for index, clip in part.clips:
+                    self._put(trace, clip, part.origins, index, part.content.get(index))
         else:
             trace = OpenTrace(name, now, now)
             self._opened.inc()
@@ -259,31 +266,40 @@ class Assembler:
         self._apart_bytes += trace.bytes
         return trace
 
-    def _add_hinted(self, trace: OpenTrace, flat: Flat, index: int, clip: heads.Clip) -> bool:
-        """Add a span that carries a hint; whether it is new."""
+    def _put(self, trace: OpenTrace, clip: heads.Clip, origins: Origins, index: int, item: bytes | None) -> bool:
+        """Add a span, whole where its `item` is given; whether it is new."""
         options = self._options
-        span_id, item = flat.span_ids[index], flat.items[index]
+        span_id = heads.span_id_of(clip)
         known = trace.spans.get(span_id)
-        if isinstance(known, RawItem):
-            return False
-        self._mark_hinted(trace)
-        if not trace.log_events and self._search.log_events(item):
-            trace.log_events = True
-        fits = trace.bytes + len(item) + ITEM_COST <= options.max_trace_bytes
         if known is not None:
-            # Some libraries export a span when it starts and again when it ends; the fuller copy is kept.
-            if fits:
-                trace.bytes -= CUT_COST
-                trace.add_whole(span_id, clip, flat.raw(index))
+            if item is not None:
+                self._renew(trace, clip, known, RawItem(item, *origins.at(index), origins.encoding))
             return False
         if len(trace.spans) >= options.max_trace_spans:
             self._trim(trace)
-        elif fits:
-            trace.add_whole(span_id, clip, flat.raw(index))
+        elif item is None:
+            trace.add_clip(span_id, clip, origins.cut_at(index))
+        elif trace.bytes + len(item) + ITEM_COST <= options.max_trace_bytes:
+            trace.add_whole(span_id, clip, RawItem(item, *origins.at(index), origins.encoding))
         else:
             self._trim(trace)
-            trace.add_clip(span_id, clip, flat.origins.cut_at(index))
+            trace.add_clip(span_id, clip, origins.cut_at(index))
         return True
+
+    def _renew(
+        self, trace: OpenTrace, clip: heads.Clip, known: RawItem | tuple[heads.Clip, Origin], item: RawItem
+    ) -> None:
+        """Take another copy of a span, if it is the fuller one: some libraries export a span when it starts and
+        again when it ends."""
+        if isinstance(known, RawItem):
+            if (len(item.data), item.data) <= (len(known.data), known.data):
+                return
+            freed = len(known.data) + ITEM_COST
+        else:
+            freed = CUT_COST
+        if trace.bytes - freed + len(item.data) + ITEM_COST <= self._options.max_trace_bytes:
+            trace.bytes -= freed
+            trace.add_whole(heads.span_id_of(clip), clip, item)
 
     def _trim(self, trace: OpenTrace) -> None:
         trace.dropped += 1
@@ -302,10 +318,13 @@ class Assembler:
         by_trace: heads.ByTrace,
         *,
         known: list[bytes],
+        content: dict[int, bytes],
         now: float,
         tally: _Tally,
     ) -> None:
+        """Hold spans of traces that are not wanted; `content` names the traces of those that keep their bytes."""
         cold, spans = self._cold, by_trace.spans
+        with_content = set(content.values())
         if by_trace.repeats:
             for name, span_ids in spans.items():
                 spans[name] = b"".join(dict.fromkeys(_split(span_ids)))
@@ -316,7 +335,7 @@ class Assembler:
             if repeated:
                 tally.duplicate += len(repeated)
                 spans[name] = b"".join(each for each in _split(spans[name]) if each not in repeated)
-            if spans[name]:
+            if spans[name] or name in with_content:  # the repeat may be the fuller copy
                 renewed.append(name)
             else:
                 del spans[name]
@@ -324,7 +343,8 @@ class Assembler:
             return
         tally.held += sum(map(len, spans.values())) // 8
         # The heads of spans that went elsewhere stay in the block; nothing looks them up.
-        block = Block(taken, spans, origins=flat.origins, arrived=now)
+        kept = {index: flat.items[index] for index, name in content.items() if name in spans}
+        block = Block(taken, spans, kept, origins=flat.origins, arrived=now)
         fresh = len(spans) - len(renewed)
         if fresh:
             self._opened.inc(fresh)
@@ -334,13 +354,13 @@ class Assembler:
 
     def _take_logs(self, flat: Flat, now: float, tally: _Tally) -> None:
         items = flat.items
-        ends = np.fromiter(map(len, items), np.int64, len(items)).cumsum()
-        hinted = self._search.rows(items, b"".join(items), ends)
+        found = self._search.find(items, flat.rows, flat.encoding)
         # Most log records hold nothing that a convention reads, and nothing is kept of them.
-        tally.unrelated += len(items) - len(hinted)
-        for row in hinted:
-            name, item = flat.trace_ids[row], items[row]
-            if is_own(item):
+        rows = sorted(row for row, says in found.items() if says & (WANTED | OWN))
+        tally.unrelated += len(items) - len(rows)
+        for row in rows:
+            name, item = flat.ids(row)[0], items[row]
+            if found[row] & OWN:
                 tally.own_evaluation += 1
             elif not name:
                 tally.unrelated += 1

@@ -1,4 +1,4 @@
-"""Traces in which no hint has been seen: held by the request, not by the span.
+"""Traces that are not wanted so far: held by the request, not by the span.
 
 Nearly all traffic is like this, so no Python object is kept per span. A block holds the heads of one request's
 spans as an array, and the span ids by trace; a trace is an entry that names its blocks. What belongs to one trace
@@ -14,16 +14,19 @@ from typing import NamedTuple
 
 import numpy as np
 
-from collector.assembly.flat import Origin, Origins
-from collector.assembly.heads import WINDOW, Clip, Heads
+from collector.assembly.flat import Origins
+from collector.assembly.heads import Clip, Heads
+from collector.otlp.rows import WINDOW
 
 # Bytes that a block, a span and a trace in a block take (tests/unit/assembly/test_assembly_bounds.py holds them to
 # the growth of the process): a span is its window, tail and id; a trace its id, its places in two dicts, and the
 # object that holds its span ids.
 BLOCK_COST = 900
 SPAN_COST = WINDOW + 8 + 8
-TRACE_COST = 300
+TRACE_COST = 200
 ORIGIN_COST = 120
+ITEM_COST = 130
+"""What an item that is kept takes beside its bytes."""
 
 MAX_BLOCKS = 8
 """A trace that is in more blocks than this is held by itself, so that it can not pin blocks without end."""
@@ -33,13 +36,15 @@ _NO_HEADS = Heads(np.empty((0, WINDOW), np.uint8), np.empty(0, np.uint64))
 
 
 class Block:
-    """The spans without a hint of one request. `spans` holds each trace's span ids, joined."""
+    """The spans of one request in traces that are not wanted. `spans` holds each trace's span ids, joined; `content`
+    the bytes of the spans that would be of use if their trace came to be wanted, by their indices."""
 
     __slots__ = (
         "alone",
         "arrived",
         "buried",
         "closed",
+        "content",
         "cost",
         "heads",
         "live",
@@ -48,13 +53,27 @@ class Block:
         "spans",
     )
 
-    def __init__(self, heads: Heads, spans: dict[bytes, bytes], *, origins: Origins, arrived: float) -> None:
+    def __init__(
+        self,
+        heads: Heads,
+        spans: dict[bytes, bytes],
+        content: dict[int, bytes],
+        *,
+        origins: Origins,
+        arrived: float,
+    ) -> None:
         self.heads = heads
         self.spans: Mapping[bytes, bytes] | Collection[bytes] = spans
+        self.content = content
         self.origins = origins
         self.arrived = arrived
         self.cost = (
-            BLOCK_COST + len(heads.tails) * SPAN_COST + len(spans) * TRACE_COST + len(origins) * ORIGIN_COST
+            BLOCK_COST
+            + len(heads.tails) * SPAN_COST
+            + len(spans) * TRACE_COST
+            + len(origins) * ORIGIN_COST
+            + sum(map(len, content.values()))
+            + len(content) * ITEM_COST
         )
         self.live = 0  # open traces with spans here
         self.alone = 0  # those of them with no spans elsewhere
@@ -64,9 +83,12 @@ class Block:
 
 
 class Part(NamedTuple):
-    """What one block held of one trace; `arrived` in monotonic seconds."""
+    """What one block held of one trace: the spans' heads with their indices, and the bytes of those that kept them;
+    `arrived` in monotonic seconds."""
 
-    clips: list[tuple[Clip, Origin]]
+    clips: list[tuple[int, Clip]]
+    content: dict[int, bytes]
+    origins: Origins
     arrived: float
 
 
@@ -143,18 +165,22 @@ class Cold:
         """Take one open trace out, without a tombstone; the parts of it, oldest first."""
         entry = self._entries.pop(name)
         blocks = [entry] if isinstance(entry, Block) else entry
-        parts = [
-            Part(
-                [(clip, block.origins.cut_at(index)) for index, clip in block.heads.of_trace(name)],
-                block.arrived,
-            )
-            for block in blocks
-        ]
+        parts = [self._part(block, name) for block in blocks]
         if isinstance(entry, Block):
             entry.alone -= 1
         self.open -= 1
         self._leave(blocks)
         return parts
+
+    def _part(self, block: Block, name: bytes) -> Part:
+        clips = block.heads.of_trace(name)
+        content = {}
+        if block.content:
+            content = {index: block.content.pop(index) for index, _ in clips if index in block.content}
+            taken = sum(map(len, content.values())) + len(content) * ITEM_COST
+            block.cost -= taken
+            self.bytes -= taken
+        return Part(clips, content, block.origins, block.arrived)
 
     def _leave(self, blocks: list[Block]) -> None:
         for block in blocks:
@@ -164,7 +190,7 @@ class Cold:
 
     def _free(self, block: Block) -> None:
         self.bytes -= block.cost
-        block.spans, block.heads, block.several = tuple(block.spans), _NO_HEADS, []
+        block.spans, block.heads, block.several, block.content = tuple(block.spans), _NO_HEADS, [], {}
 
     def close_quiet(self, limit: float) -> int:
         """Close the traces of which nothing arrived after `limit` (monotonic seconds); how many."""

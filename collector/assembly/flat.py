@@ -12,6 +12,7 @@ from itertools import compress
 
 from collector.otlp.batch import Group
 from collector.otlp.model import Encoding, RawItem
+from collector.otlp.rows import Rows
 
 Origin = tuple[bytes, Encoding]
 """The resource of a span that is cut, and its encoding."""
@@ -39,62 +40,55 @@ class Origins:
         """The origin of an item that is cut; one object for all of a group."""
         return self._cut[bisect_right(self._ends, index)]
 
-    def where(self, left: bytearray) -> Origins:
-        """The origins of those items for which `left` is 1, when the others are taken away."""
-        ends, start, count = [], 0, 0
-        for end in self._ends:
-            count += sum(left[start:end])
-            ends.append(count)
-            start = end
-        return Origins(self._groups, ends, self.encoding)
-
 
 class Flat:
-    """All items of some groups of one encoding, as parallel lists."""
+    """All items of some groups of one encoding, in a run and in one piece."""
 
-    __slots__ = ("encoding", "items", "origins", "span_ids", "trace_ids")
+    __slots__ = ("_ends", "_groups", "encoding", "items", "origins", "rows")
 
-    def __init__(
-        self,
-        encoding: Encoding,
-        trace_ids: list[bytes],
-        span_ids: list[bytes],
-        items: list[bytes],
-        origins: Origins,
-    ) -> None:
+    def __init__(self, encoding: Encoding, groups: Sequence[Group], rows: Rows | None = None) -> None:
         self.encoding = encoding
-        self.trace_ids = trace_ids
-        self.span_ids = span_ids
-        self.items = items
-        self.origins = origins
+        self._groups = groups
+        self.items: list[bytes] = groups[0].items
+        self._ends = ends = [len(self.items)]
+        if len(groups) > 1:
+            self.items = items = list(self.items)
+            for group in groups[1:]:
+                items += group.items
+                ends.append(len(items))
+        self.rows = rows if rows is not None else Rows(self.items)
+        self.origins = Origins([(group.resource, group.scope) for group in groups], ends, encoding)
 
-    def without(self, left: bytearray) -> Flat:
-        """Only the items for which `left` is 1."""
-        lists = [list(compress(column, left)) for column in (self.trace_ids, self.span_ids, self.items)]
-        return Flat(self.encoding, lists[0], lists[1], lists[2], self.origins.where(left))
+    def ids(self, index: int) -> tuple[bytes, bytes]:
+        """The trace id and the span id of an item."""
+        number = bisect_right(self._ends, index)
+        group = self._groups[number]
+        within = index - (self._ends[number - 1] if number else 0)
+        return group.trace_ids[within], group.span_ids[within]
+
+    def without(self, gone: set[int]) -> Flat | None:
+        """The rest of the items, without some of them; None where none is left."""
+        start = 0
+        groups = []
+        for group, end in zip(self._groups, self._ends, strict=True):
+            left = [index not in gone for index in range(start, end)]
+            start = end
+            if any(left):
+                columns = (
+                    list(compress(column, left)) for column in (group.trace_ids, group.span_ids, group.items)
+                )
+                groups.append(Group(group.resource, group.scope, group.encoding, *columns))
+        return Flat(self.encoding, groups) if groups else None
 
     def raw(self, index: int) -> RawItem:
         return RawItem(self.items[index], *self.origins.at(index), self.encoding)
 
 
-def flatten(groups: Iterable[Group]) -> list[Flat]:
-    """The items of `groups`, one run for each encoding; groups without items are passed over."""
+def flatten(groups: Iterable[Group], rows: Rows | None = None) -> list[Flat]:
+    """The items of `groups`, one run for each encoding; groups without items are passed over. `rows` are those of
+    all of them, where they are known and have one encoding."""
     by_encoding: dict[Encoding, list[Group]] = {}
     for group in groups:
         if group.items:
             by_encoding.setdefault(group.encoding, []).append(group)
-    flats = []
-    for encoding, some in by_encoding.items():
-        first = some[0]
-        trace_ids, span_ids, items = first.trace_ids, first.span_ids, first.items
-        ends = [len(items)]
-        if len(some) > 1:
-            trace_ids, span_ids, items = list(trace_ids), list(span_ids), list(items)
-            for group in some[1:]:
-                trace_ids += group.trace_ids
-                span_ids += group.span_ids
-                items += group.items
-                ends.append(len(items))
-        origins = Origins([(group.resource, group.scope) for group in some], ends, encoding)
-        flats.append(Flat(encoding, trace_ids, span_ids, items, origins))
-    return flats
+    return [Flat(encoding, some, rows) for encoding, some in by_encoding.items()]

@@ -8,7 +8,7 @@ trace. A span of another shape is walked field by field on arrival and written a
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -18,11 +18,10 @@ from numpy.typing import NDArray
 
 from collector.assembly.flat import Flat
 from collector.otlp.model import Encoding, RawItem
+from collector.otlp.rows import WINDOW, Rows
 
-WINDOW = 128
 # Bytes of a usual head beside trace state and name: ids 28, parent 10, kind 2, times 18, two tags and lengths 4.
 _LONGEST_NAME = WINDOW - 62
-_PAD = bytes(WINDOW + 8)
 _REMOTE = 0x300  # CONTEXT_HAS_IS_REMOTE and CONTEXT_IS_REMOTE
 _FLAGS_TAG = 0x0185
 # In the last 8 bytes of a span, as a word: the tag of the flags, and both bits of a remote parent.
@@ -56,8 +55,8 @@ class Heads:
     def __getitem__(self, index: int) -> Head:
         return head_of((self.windows[index].tobytes(), int(self.tails[index])))
 
-    def where(self, mask: NDArray[np.bool_]) -> Heads:
-        return Heads(self.windows[mask], self.tails[mask])
+    def trace_id(self, index: int) -> bytes:
+        return self.windows[index, 2:18].tobytes()
 
     def of_trace(self, trace_id: bytes) -> list[tuple[int, Clip]]:
         """The heads of the spans of one trace, not yet read, each with its index."""
@@ -79,8 +78,8 @@ class ByTrace:
 
     __slots__ = ("_bounds", "_order", "repeats", "spans")
 
-    def __init__(self, heads: Heads, trace_ids: list[bytes], *, mix: int = _MIX) -> None:
-        size = len(trace_ids)
+    def __init__(self, heads: Heads, *, mix: int = _MIX) -> None:
+        size = len(heads.windows)
         first, second, span_ids = (
             np.ndarray((size,), "<u8", heads.windows, offset, (WINDOW,)).copy() for offset in (2, 10, 20)
         )
@@ -92,7 +91,8 @@ class ByTrace:
         np.not_equal(first[1:], first[:-1], out=new[1:])
         new[1:] |= second[1:] != second[:-1]
         bounds = np.flatnonzero(new)
-        names = [trace_ids[index] for index in order[bounds].tolist()]
+        halves = np.stack((first[bounds], second[bounds]), axis=1).tobytes()
+        names = [halves[at : at + 16] for at in range(0, len(halves), 16)]
         starts: list[int] = bounds.tolist()
         ends = [*starts[1:], size]
         joined = span_ids[order].tobytes()
@@ -117,30 +117,23 @@ class ByTrace:
         return found
 
 
-@dataclass(slots=True)
-class Read:
-    """Spans as they arrived: the bytes of all items, where each ends, the heads, and the indices of spans that can
-    not be read."""
+class Read(NamedTuple):
+    """The heads of spans as they arrived, and the indices of those that can not be read."""
 
-    joined: bytes
-    ends: NDArray[np.int64]
     heads: Heads
     malformed: list[int]
 
 
 def read(flat: Flat) -> Read:
     """Take the heads of all spans."""
-    items = flat.items
-    lengths = np.fromiter(map(len, items), np.int64, len(items))
-    ends = lengths.cumsum()
-    joined = b"".join([*items, _PAD])
+    items, rows = flat.items, flat.rows
+    odd: Sequence[int]
     if flat.encoding is Encoding.PROTO:
-        everywhere = np.ndarray((len(joined) - WINDOW,), f"V{WINDOW}", joined, 0, (1,))
-        windows = everywhere[ends - lengths].view(np.uint8).reshape(len(items), WINDOW)
-        words = np.ndarray((len(joined) - 8,), "<u8", joined, 0, (1,))
-        tails = words[np.maximum(ends - 8, 0)]
-        odd = _unusual(windows, lengths)
+        windows, tails = rows.windows, rows.tails()
+        odd = _unusual(rows)
         walk = walk_proto
+        if odd:
+            windows = windows.copy()
     else:
         windows = np.zeros((len(items), WINDOW), np.uint8)
         tails = np.zeros(len(items), "<u8")
@@ -148,29 +141,22 @@ def read(flat: Flat) -> Read:
         walk = walk_json
     malformed = []
     for index in odd:
+        trace_id, span_id = flat.ids(index)
         try:
-            head = walk(items[index], flat.span_ids[index])
+            head = walk(items[index], span_id)
         except ValueError:
             malformed.append(index)
             continue
-        data = encode_proto(flat.trace_ids[index], head)
+        data = encode_proto(trace_id, head)
         windows[index, : len(data)] = np.frombuffer(data, np.uint8)
         windows[index, len(data) :] = 0
         tails[index] = _FLAGS_TAG << 16 | head.flags << 32
-    return Read(joined, ends, Heads(windows, tails), malformed)
+    return Read(Heads(windows, tails), malformed)
 
 
-def without(gone: set[int], flat: Flat, read: Read) -> tuple[Flat, Read]:
-    """The items and what was read of them, without some of them."""
-    left = bytearray(index not in gone for index in range(len(flat.items)))
-    smaller = flat.without(left)
-    ends = np.fromiter(map(len, smaller.items), np.int64, len(smaller.items)).cumsum()
-    kept = read.heads.where(np.frombuffer(left, np.bool_))
-    return smaller, Read(b"".join(smaller.items), ends, kept, [])
-
-
-def _unusual(windows: NDArray[np.uint8], lengths: NDArray[np.int64]) -> Iterable[int]:
+def _unusual(rows: Rows) -> Sequence[int]:
     """The indices of spans whose head is not known to lie in its window."""
+    windows, lengths = rows.windows, rows.lengths
     size = len(windows)
 
     def pair(offset: int) -> NDArray[np.uint16]:

@@ -1,23 +1,70 @@
-"""Which items of a request hold a hint: one pass of a vectorised multi-literal search over all their bytes."""
+"""Which items of a request hold a hint: one vectorised multi-literal search over all their bytes at once."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import ahocorasick_rs
 import numpy as np
-from numpy.typing import NDArray
+
+from collector.otlp.model import Encoding
+from collector.otlp.rows import Rows
+from collector.records.hints import Hints
 
 OWN_MARKERS = (b"groundwatch.evaluation", b"groundwatch-evaluation")
 """What our own evaluation traffic carries: in a span attribute, and in the header and first line of a prompt."""
 
-# The search engine uses its SIMD routine only where it can not get by with three rare or three first bytes, and
-# those of our hints ("." and "_") are not rare in telemetry: 2 us a span instead of 0.1. Four literals of bytes
-# that UTF-8 never holds rule both out. A match of one is no hint.
-_MOST_LITERALS = 40
-"""Literals in one pass. Over 64 the engine gives its SIMD routine up; two passes of 40 cost 0.26 us a span."""
+
+# What an occurrence says of an item, as flags to be added up.
+CONTENT = 1
+"""Its content is kept while its trace is open."""
+WANTED = 2
+"""Its trace is wanted: it is handed on when it is closed."""
+LOG_EVENTS = 4
+"""Its trace may have content in log records."""
+OWN = 8
+"""It is of our own evaluations."""
+
+
+def _meanings(hints: Hints, encoding: Encoding) -> dict[bytes, int]:
+    """What each literal says, in one encoding."""
+    # Behind a key comes the tag of its value, or the quotation mark that ends it.
+    end = b"\x12" if encoding is Encoding.PROTO else b'"'
+    meanings: dict[bytes, int] = defaultdict(int)
+    for literals, says in (
+        (hints.content, CONTENT),
+        (hints.wanted, WANTED | CONTENT),
+        ([key + end for key in hints.wanted_keys if key], WANTED | CONTENT),
+        (hints.log_events, WANTED | CONTENT | LOG_EVENTS),
+        (OWN_MARKERS, OWN),
+    ):
+        for literal in literals:
+            if literal:
+                meanings[literal] |= says
+    return dict(meanings)
+
+
+# The search engine has a SIMD routine for up to 64 literals, which looks for the first four bytes of each. It is used
+# only where the engine can not get by with three rare or three first bytes, and those of our hints ("." and "_") are
+# not rare in telemetry: 2 us a span instead of 0.15. Four literals of bytes that UTF-8 never holds rule that out.
 _DECOYS = tuple(bytes([byte]) * 8 for byte in (0xF8, 0xF9, 0xFA, 0xFB))
+_MOST_LITERALS = 64 - len(_DECOYS)
+_SHORTEST = 4
+_AT_ONCE = 1024 * 1024  # bytes searched at once: a text of nothing but hints gives many times its size in matches
+# What stands in nearly every span of ordinary applications. Each four of its bytes are no good start for a literal.
+_ORDINARY = (
+    b"http.request.method http.response.status_code http.route http.url http.method http.target http.user_agent "
+    b"http.scheme http.host http.flavor url.full url.path url.scheme url.query network.protocol.version "
+    b"network.peer.address network.peer.port server.address server.port client.address user_agent.original thread.name "
+    b"thread.id db.system db.statement db.operation.name db.query.text db.collection.name db.namespace rpc.system "
+    b"rpc.service rpc.method messaging.system messaging.destination.name messaging.operation messaging.message.id "
+    b"error.type code.function code.filepath code.lineno peer.service net.peer.name net.host.name process.pid "
+    b"host.name https://www.example.com/api/v1/items SELECT id, name FROM items WHERE INSERT INTO UPDATE SET VALUES "
+    b"ORDER BY python-requests Mozilla/5.0 application/json"
+)
+_COMMON = frozenset(_ORDINARY[at : at + _SHORTEST] for at in range(len(_ORDINARY) - _SHORTEST + 1))
 
 
 def minimal(hints: Iterable[bytes]) -> list[bytes]:
@@ -30,67 +77,139 @@ def minimal(hints: Iterable[bytes]) -> list[bytes]:
     return kept
 
 
-class HintSearch:
-    """Finds the items in whose bytes a hint, or one of our own markers, occurs.
+def pieces(hints: Iterable[bytes]) -> list[bytes]:
+    """Few literals, of which at least one occurs in each of the hints: parts that several of them share, and that are
+    rare in ordinary telemetry."""
+    left = set(minimal(hints))
+    holders: dict[bytes, set[bytes]] = defaultdict(set)
+    for hint in left:
+        for start in range(len(hint) - _SHORTEST + 1):
+            if hint[start : start + _SHORTEST] in _COMMON:
+                continue
+            for end in range(start + _SHORTEST, len(hint) + 1):
+                piece = hint[start:end]
+                # Four letters are a part of too many words.
+                if len(piece) > _SHORTEST or not piece.isalnum():
+                    holders[piece].add(hint)
+    chosen: list[bytes] = []
+    while left:
+        best = max(holders, key=lambda piece: (len(holders[piece] & left), len(piece), piece), default=b"")
+        covered = holders[best] & left if best else set()
+        if not covered:
+            break
+        chosen.append(best)
+        left -= covered
+    return minimal([*chosen, *left])
 
-    `hints` are literals (attribute keys or their prefixes) as they stand in the bytes of either encoding.
-    """
 
-    def __init__(self, hints: Sequence[bytes], log_event_hints: Sequence[bytes] = ()) -> None:
-        self._hints = minimal(hints)
-        if not self._hints:
-            raise ValueError("no hints: assembly would drop every trace; pass what the conventions look for")
-        self._log_events = minimal(log_event_hints)
-        self._wanted = minimal([*self._hints, *self._log_events])
-        literals = minimal([*self._wanted, *OWN_MARKERS])
+class _Search:
+    """The search for the literals of one encoding."""
+
+    def __init__(self, meanings: Mapping[bytes, int]) -> None:
+        literals = pieces(meanings)
+        self._longest = max(map(len, literals))
+        self._passes: list[tuple[list[_Literal], Any]] = []
         passes = -(-len(literals) // _MOST_LITERALS)
-        self._searches: list[tuple[int, Any]] = []
         for first in range(passes):
             part = literals[first::passes]
             automaton = ahocorasick_rs.BytesAhoCorasick(
                 [*part, *_DECOYS], matchkind=ahocorasick_rs.MatchKind.LeftmostFirst
             )
-            self._searches.append((len(part), automaton.find_matches_as_indexes))
+            known = [_Literal(literal, meanings) for literal in part]
+            for literal in known:
+                literal.see_followers(known)
+            self._passes.append((known, automaton.find_matches_as_indexes))
 
-    def rows(self, items: Sequence[bytes], joined: bytes, ends: NDArray[np.int64]) -> list[int]:
-        """Indices of the items that hold a hint or marker, rising. `joined` holds all items, ending at `ends`."""
-        found: set[int] = set()
-        for real, find in self._searches:
-            matches: list[tuple[int, int, int]] = find(joined)
-            if matches:
-                self._add(found, matches, real, items, ends)
-        return sorted(found)
-
-    def _add(
-        self,
-        found: set[int],
-        matches: list[tuple[int, int, int]],
-        real: int,
-        items: Sequence[bytes],
-        ends: NDArray[np.int64],
-    ) -> None:
-        starts = np.fromiter((match[1] for match in matches), np.int64, len(matches))
-        rows: list[int] = ends.searchsorted(starts, side="right").tolist()
-        last = len(items) - 1
-        for row, (literal, _, end) in zip(rows, matches, strict=True):
-            if row in found or row > last:
+    def find(self, items: Sequence[bytes], rows: Rows) -> dict[int, int]:
+        found: dict[int, int] = {}
+        joined = rows.joined
+        for literals, find in self._passes:
+            if len(joined) <= _AT_ONCE:
+                _note(found, find(joined), literals, items, rows)
                 continue
-            if literal < real and end <= ends[row]:
-                found.add(row)
-                continue
-            # A decoy, or a match over the border of two items, may hide a true one that overlaps it.
-            found.update(near for near in (row, row + 1) if near < len(items) and self._either(items[near]))
+            view = memoryview(joined)
+            for at in range(0, len(joined), _AT_ONCE):
+                part = view[at : at + _AT_ONCE + self._longest]
+                _note(found, find(part), literals, items, rows, offset=at)
+        return {row: says for row, says in found.items() if says}
 
-    def _either(self, item: bytes) -> bool:
-        return self.wanted(item) or is_own(item)
 
-    def wanted(self, item: bytes) -> bool:
-        """Whether a hint occurs in this one item."""
-        return any(hint in item for hint in self._wanted)
+class _Literal:
+    """One literal of the search, and what it can say."""
 
-    def log_events(self, item: bytes) -> bool:
-        """Whether the item follows a convention whose content may come in log events."""
-        return any(hint in item for hint in self._log_events)
+    __slots__ = ("_hints", "_sure", "followers", "most", "text")
+
+    def __init__(self, text: bytes, meanings: Mapping[bytes, int]) -> None:
+        self.text = text
+        self._sure = meanings.get(text, 0)
+        self._hints = [(hint, says) for hint, says in meanings.items() if text in hint and hint != text]
+        self.most = self._sure
+        for _, says in self._hints:
+            self.most |= says
+        # By the byte behind this literal: the rests of literals that begin within it, which the search passes over.
+        self.followers: dict[int, list[tuple[bytes, _Literal]]] = {}
+
+    def see_followers(self, others: Sequence[_Literal]) -> None:
+        most = self.most
+        for other in others:
+            for size in range(1, min(len(self.text), len(other.text))):
+                if self.text.endswith(other.text[:size]):
+                    rest = other.text[size:]
+                    self.followers.setdefault(rest[0], []).append((rest, other))
+                    most |= other.most
+        self.most = most
+
+    def adds(self, item: bytes, known: int) -> int:
+        """What is known of an item in which this literal occurs, with what it adds to what is `known`."""
+        known |= self._sure
+        for hint, says in self._hints:
+            if says & ~known and hint in item:
+                known |= says
+        return known
+
+
+def _note(
+    found: dict[int, int],
+    matches: list[tuple[int, int, int]],
+    literals: list[_Literal],
+    items: Sequence[bytes],
+    rows: Rows,
+    *,
+    offset: int = 0,
+) -> None:
+    """Add what the matches say, which stand `offset` bytes further than they say themselves."""
+    if not matches:
+        return
+    starts = np.fromiter((match[1] for match in matches), np.int64, len(matches))
+    places: list[int] = (rows.starts.searchsorted(starts + offset, side="right") - 1).tolist()
+    real, joined = len(literals), rows.joined
+    # An item is looked through once for each literal, however often that occurs.
+    asked: set[tuple[int, _Literal]] = set()
+    for row, (number, _, end) in zip(places, matches, strict=True):
+        if number >= real:
+            continue
+        literal = literals[number]
+        if literal.most & ~found.get(row, 0):
+            if (row, literal) not in asked:
+                asked.add((row, literal))
+                found[row] = literal.adds(items[row], found.get(row, 0))
+            for rest, follower in literal.followers.get(joined[end + offset], ()):
+                if (row, follower) not in asked and joined.startswith(rest, end + offset):
+                    asked.add((row, follower))
+                    found[row] = follower.adds(items[row], found[row])
+
+
+class HintSearch:
+    """Finds the items in whose bytes a hint, or one of our own markers, occurs."""
+
+    def __init__(self, hints: Hints) -> None:
+        if not any((*hints.wanted, *hints.wanted_keys, *hints.log_events)):
+            raise ValueError("no hints: assembly would drop every trace; pass what the conventions look for")
+        self._searches = {encoding: _Search(_meanings(hints, encoding)) for encoding in Encoding}
+
+    def find(self, items: Sequence[bytes], rows: Rows, encoding: Encoding) -> dict[int, int]:
+        """What the hints that occur say of the items (CONTENT, WANTED ...), by their indices."""
+        return self._searches[encoding].find(items, rows)
 
 
 def is_own(data: bytes) -> bool:

@@ -12,6 +12,7 @@ from collector.extract.answer import Asked, Text, history, question, response, t
 from collector.extract.calls import Call, calls_of, final_call, reply_text
 from collector.extract.contexts import gather
 from collector.extract.conventions import conventions
+from collector.extract.conventions.generic import Generic
 from collector.extract.damage import ERROR_HINT, Findings, assess
 from collector.extract.identity import Identities, scalars
 from collector.extract.inprompt import Gathered
@@ -26,6 +27,7 @@ from collector.extract.values import squeeze, walk
 from collector.extract.view import Convention, Payload, Role, Source, View, merge
 from collector.otlp.model import Attributes, LogRecord, Span, Status
 from collector.records.found import Found, Mark, TokenUsage
+from collector.records.hints import Hints
 from scorers.interaction import Interaction, Turn
 
 OWN_MARKER = "groundwatch.evaluation"
@@ -62,6 +64,20 @@ def hints(options: Options) -> tuple[bytes, ...]:
         if not any(other in text for other in kept):
             kept.append(text)
     return tuple(text.encode() for text in sorted(kept))
+
+
+def trace_hints(options: Options) -> Hints:
+    """The hints by what they tell: that a trace may hold an interaction, or only that a span may add to one.
+
+    Identities, errors and what applications call a question or an answer stand in ordinary traces too, of which
+    none can become an interaction.
+    """
+    wanted = {h for c in conventions(options) if not isinstance(c, Generic) for h in c.hints if h}
+    return Hints(
+        wanted=tuple(hint.encode() for hint in sorted(wanted)),
+        wanted_keys=tuple(key.encode() for key in Generic.wanted_keys),
+        content=hints(options),
+    )
 
 
 def interaction_id(trace_id: str, span_id: str) -> str:

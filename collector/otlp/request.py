@@ -7,24 +7,22 @@ be read are counted in `Batch.rejected`, and the rest is kept. A body whose oute
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from struct import Struct
-from struct import error as StructError
+from collections.abc import Callable, Iterable
+from typing import Any
 
+import numpy as np
 from google.protobuf.message import DecodeError
+from numpy.typing import NDArray
 
 from collector.otlp import schema
 from collector.otlp.batch import Batch, Group, Signal
 from collector.otlp.bounds import MAX_PARTS, TooManyParts, check_json, check_proto
 from collector.otlp.json_request import JsonIds, UnreadableJson, split_json
 from collector.otlp.model import Encoding
+from collector.otlp.rows import Rows
 
 _NO_TRACE = bytes(16)
 _NO_SPAN = bytes(8)
-# Where every known exporter puts the ids: tag 0x0A, length 16, trace id; tag 0x12, length 8, span id.
-_FIXED_PLACE = Struct("<H16sH8s").unpack_from
-_TRACE_ID_TAG = {0x100A}
-_SPAN_ID_TAG = {0x0812}
 
 DEFAULT_MAX_ITEM_BYTES = 4 * 1024 * 1024
 
@@ -108,16 +106,24 @@ class RequestReader:
     def read(self, body: bytes, signal: Signal, encoding: Encoding) -> Batch:
         """Raises `UnreadableRequest`."""
         tally = _Tally(self._max_parts)
-        split = self._proto if encoding is Encoding.PROTO else self._json
+        rows = None
         try:
-            groups = split(body, signal, tally)
+            if encoding is Encoding.JSON:
+                groups = self._json(body, signal, tally)
+            else:
+                groups = self._proto(body, signal, tally)
+                if signal is Signal.LOGS:
+                    groups = self._with_ids(self._small(groups, tally), self._proto_log_ids, tally)
+                elif groups:
+                    groups, rows = self._spans(groups, tally)
         except TooManyParts as error:
             raise OverfullRequest(f"the request of {len(body)} bytes has {error}; send smaller batches") from error
-        return Batch(signal, groups, tally.count, tally.text())
+        return Batch(signal, groups, tally.count, tally.text(), rows)
 
     # --- protobuf
 
     def _proto(self, body: bytes, signal: Signal, tally: _Tally) -> list[Group]:
+        """The groups, of which the ids have not been looked at."""
         groups: list[Group] = []
         check_proto(body, self._max_parts)
         try:
@@ -127,7 +133,7 @@ class RequestReader:
                 resource = self._intern(b"".join(of_resource.resource))
                 tally.spend(len(of_resource.scopes))
                 for of_scope in of_resource.scopes:
-                    self._proto_scope(of_scope, resource, signal, groups, tally)
+                    self._proto_scope(of_scope, resource, groups, tally)
         except DecodeError:
             groups.clear()
             self._proto_by_parts(body, signal, groups, tally)
@@ -157,24 +163,55 @@ class RequestReader:
                 except DecodeError:
                     tally.add("unreadable group of one scope")
                     continue
-                self._proto_scope(of_scope, resource, signal, groups, tally)
+                self._proto_scope(of_scope, resource, groups, tally)
 
-    def _proto_scope(
-        self, of_scope: object, resource: bytes, signal: Signal, groups: list[Group], tally: _Tally
-    ) -> None:
-        scope = self._intern(b"".join(of_scope.scope))  # type: ignore[attr-defined]  # built at start
-        tally.spend(len(of_scope.items))  # type: ignore[attr-defined]  # built at start
-        items: list[bytes] = list(of_scope.items)  # type: ignore[attr-defined]  # built at start
-        if not items:
-            return
-        group = Group(resource, scope, Encoding.PROTO)
-        items = self._within_size(items, tally)
-        if signal is Signal.LOGS:
-            self._proto_log_ids(items, group, tally)
-        elif not _ids_at_fixed_place(items, group):
-            self._proto_span_ids(items, group, tally)
-        if group.items:
-            groups.append(group)
+    def _proto_scope(self, of_scope: Any, resource: bytes, groups: list[Group], tally: _Tally) -> None:
+        tally.spend(len(of_scope.items))
+        items: list[bytes] = list(of_scope.items)
+        if items:
+            groups.append(Group.with_ids_inside(resource, self._intern(b"".join(of_scope.scope)), items))
+
+    def _small(self, groups: list[Group], tally: _Tally) -> list[Group]:
+        """The groups without items over the size limit."""
+        limit = self._max_item_bytes
+        if all(len(item) <= limit for group in groups for item in group.items):
+            return groups
+        small = [
+            Group.with_ids_inside(group.resource, group.scope, self._within_size(group.items, tally))
+            for group in groups
+        ]
+        return [group for group in small if group.items]
+
+    def _spans(self, groups: list[Group], tally: _Tally) -> tuple[list[Group], Rows | None]:
+        """The groups without unusable spans; and their rows, where none had to be looked at by itself."""
+        rows = Rows([item for group in groups for item in group.items])
+        if rows.lengths.max() > self._max_item_bytes:
+            groups = self._small(groups, tally)
+            rows = Rows([item for group in groups for item in group.items])
+        good = rows.have_ids()
+        return (groups, rows) if good.all() else (self._mended(groups, good, tally), None)
+
+    def _with_ids(
+        self, groups: list[Group], read: Callable[[Iterable[bytes], Group, _Tally], None], tally: _Tally
+    ) -> list[Group]:
+        """The groups with their ids read item by item, without the items whose ids are bad."""
+        checked = []
+        for group in groups:
+            kept = Group(group.resource, group.scope, Encoding.PROTO)
+            read(group.items, kept, tally)
+            if kept.items:
+                checked.append(kept)
+        return checked
+
+    def _mended(self, groups: list[Group], good: NDArray[np.bool_], tally: _Tally) -> list[Group]:
+        """The groups of spans, of which those that hold items that are not `good` have their ids read one by one."""
+        mended: list[Group] = []
+        start = 0
+        for group in groups:
+            end = start + len(group.items)
+            mended += [group] if good[start:end].all() else self._with_ids([group], self._proto_span_ids, tally)
+            start = end
+        return mended
 
     def _proto_span_ids(self, items: Iterable[bytes], group: Group, tally: _Tally) -> None:
         for item in items:
@@ -222,13 +259,12 @@ class RequestReader:
         for resource, scope, items in parts:
             if not items:
                 continue
-            group = Group(self._intern(resource), self._intern(scope), Encoding.JSON)
             kept = self._within_size(items, tally)
             at_fixed_place = ids.read_all(kept)
             if at_fixed_place is not None:
-                group.trace_ids, group.span_ids = at_fixed_place
-                group.items = kept
+                group = Group(self._intern(resource), self._intern(scope), Encoding.JSON, *at_fixed_place, kept)
             else:
+                group = Group(self._intern(resource), self._intern(scope), Encoding.JSON)
                 for item in kept:
                     found = ids.read(item)
                     if isinstance(found, str):
@@ -256,25 +292,6 @@ class RequestReader:
 def decode_request(body: bytes, signal: Signal, encoding: Encoding = Encoding.PROTO) -> Batch:
     """One body with default limits. Raises `UnreadableRequest`."""
     return RequestReader().read(body, signal, encoding)
-
-
-def _ids_at_fixed_place(items: list[bytes], group: Group) -> bool:
-    """Fill `group` when every span has good ids where every known exporter puts them; False changes nothing."""
-    try:
-        trace_tags, trace_ids, span_tags, span_ids = zip(*map(_FIXED_PLACE, items), strict=True)
-    except (StructError, ValueError):  # an item shorter than its ids; no item at all
-        return False
-    if (
-        set(trace_tags) != _TRACE_ID_TAG
-        or set(span_tags) != _SPAN_ID_TAG
-        or _NO_TRACE in trace_ids
-        or _NO_SPAN in span_ids
-    ):
-        return False
-    group.trace_ids = list(trace_ids)
-    group.span_ids = list(span_ids)
-    group.items = items
-    return True
 
 
 def _request_name(signal: Signal) -> str:

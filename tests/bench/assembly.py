@@ -22,7 +22,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from collector.assembly.assembler import Assembler
 from collector.assembly.options import Options
-from collector.extract.extractor import hints
+from collector.extract.extractor import trace_hints
 from collector.extract.options import Options as ExtractOptions
 from collector.otlp import schema
 from collector.otlp.model import Encoding
@@ -34,7 +34,7 @@ from collector.telemetry.instruments import Telemetry
 
 BATCH = 512
 SPANS_PER_TRACE = 7
-HINTS = hints(ExtractOptions())
+HINTS = trace_hints(ExtractOptions())
 
 
 def _attributes(span: Span, values: dict[str, str | int]) -> None:

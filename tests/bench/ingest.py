@@ -128,12 +128,12 @@ def _assembler(telemetry: Telemetry) -> Any:
     """The real assembler with a quiet period of 1 s; what it releases is thrown away."""
     from collector.assembly.assembler import Assembler
     from collector.assembly.options import Options as AssemblyOptions
-    from collector.extract.extractor import hints
+    from collector.extract.extractor import trace_hints
     from collector.extract.options import Options as ExtractOptions
 
     return Assembler(
         AssemblyOptions(quiet_seconds=1),
-        hints=hints(ExtractOptions()),
+        hints=trace_hints(ExtractOptions()),
         clock=SystemClock(),
         telemetry=telemetry,
         downstream=lambda _trace: None,

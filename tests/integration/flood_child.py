@@ -21,6 +21,7 @@ from collector.otlp.model import Encoding
 from collector.otlp.request import RequestReader
 from collector.pipeline.clock import ManualClock
 from collector.records.batch import Signal
+from collector.records.hints import Hints
 from collector.telemetry.instruments import Telemetry
 
 HINT = "openinference.span.kind"
@@ -72,7 +73,7 @@ def main() -> None:
 
     assembler = Assembler(
         Options(max_bytes=limit, max_trace_bytes=2 * 1024 * 1024, evict_after_seconds=20),
-        hints=(HINT.encode(),),
+        hints=Hints((HINT.encode(),)),
         clock=clock,
         telemetry=Telemetry(),
         downstream=downstream,

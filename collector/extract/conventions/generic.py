@@ -23,6 +23,8 @@ class Generic:
     name = "generic"
     content_switch = "put the question, the documents (JSON) and the answer on your own spans"
     hints = tuple(sorted(_DOCUMENTS | _QUESTIONS | _ANSWERS))
+    # Without documents, or a model call that another convention tells, there is no interaction.
+    wanted_keys = tuple(sorted(_DOCUMENTS))
 
     def read(self, source: Source) -> View | None:
         view = View(self.name)

@@ -14,12 +14,14 @@ from collector.assembly.options import Options
 from collector.otlp.model import Encoding
 from collector.pipeline.clock import ManualClock
 from collector.records.batch import Batch, Group, Signal
+from collector.records.hints import Hints
 from collector.records.trace import Release, ReleasedTrace
 from collector.telemetry import metrics
 from collector.telemetry.instruments import Telemetry
 
 HINT = "openinference.span.kind"
 LOG_HINT = "gen_ai."
+CONTENT_HINT = "session.id"
 _FAMILIES = (
     metrics.ITEMS,
     metrics.TRACES_OPENED,
@@ -137,8 +139,7 @@ class Bench:
         self.offered = {Signal.TRACES: 0, Signal.LOGS: 0}
         self.assembler = Assembler(
             Options.model_validate(options),
-            hints=(HINT.encode(), LOG_HINT.encode()),
-            log_event_hints=(LOG_HINT.encode(),),
+            hints=Hints((HINT.encode(),), content=(CONTENT_HINT.encode(),), log_events=(LOG_HINT.encode(),)),
             clock=self.clock,
             telemetry=self.telemetry,
             downstream=self.released.append,

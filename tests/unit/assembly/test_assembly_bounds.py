@@ -10,9 +10,9 @@ import pytest
 from pydantic import ValidationError
 
 from collector.assembly.options import Options
-from collector.records.batch import Batch
+from collector.records.batch import Batch, Group
 from collector.records.trace import Release
-from tests.unit.assembly.assembly_builders import HINT, Bench, log, span, spans, trace_id
+from tests.unit.assembly.assembly_builders import CONTENT_HINT, HINT, Bench, log, span, spans, trace_id
 
 MIB = 1024 * 1024
 
@@ -126,7 +126,21 @@ def _rag(rng: random.Random, request: int) -> list[bytes]:
     ]
 
 
-@pytest.mark.parametrize("traffic", [_web, _rag])
+def _sessions(rng: random.Random, request: int) -> list[bytes]:
+    """Ordinary traces, a third of whose spans tell a session."""
+    return [
+        span(
+            request * 100 + number // 7,
+            rng.getrandbits(60) + 1,
+            5,
+            hint=CONTENT_HINT if number % 3 == 0 else "",
+            text="p" * 400,
+        )
+        for number in range(448)
+    ]
+
+
+@pytest.mark.parametrize("traffic", [_web, _sessions, _rag])
 def test_what_is_counted_is_what_it_weighs(traffic: Callable[[random.Random, int], list[bytes]]) -> None:
     """The cost model against the allocator, within 20 %; and the aim of 1.5 times the wire bytes."""
     bench = Bench(memory_factor=1)
@@ -139,10 +153,10 @@ def test_what_is_counted_is_what_it_weighs(traffic: Callable[[random.Random, int
     tracemalloc.start()
     before = tracemalloc.get_traced_memory()[0]
     for batch in batches:
-        for group in batch.groups:  # as a receiver makes them: objects of their own
-            group.trace_ids = [bytes(bytearray(each)) for each in group.trace_ids]
-            group.span_ids = [bytes(bytearray(each)) for each in group.span_ids]
-            group.items = [bytes(bytearray(each)) for each in group.items]
+        batch.groups = [  # as a receiver makes them: objects of their own
+            Group.with_ids_inside(group.resource, group.scope, [bytes(bytearray(each)) for each in group.items])
+            for group in batch.groups
+        ]
         bench.assembler.offer(batch)
         batch.groups.clear()
         copies.append(batch)

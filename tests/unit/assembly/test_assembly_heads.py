@@ -158,7 +158,7 @@ def test_traces_are_told_apart_whatever_their_ids() -> None:
     span_ids = [span_id(number) for number in range(1, 301)]
     items = [heads.encode_proto(n, heads.Head(s, b"", 1, 2, 0)) for n, s in zip(names, span_ids, strict=True)]
     group = Group(b"", b"", Encoding.PROTO, names, span_ids, items)
-    by_trace = heads.ByTrace(heads.read(flatten([group])[0]).heads, names)
+    by_trace = heads.ByTrace(heads.read(flatten([group])[0]).heads)
     for name in set(names):
         mine = [span for span, owner in zip(span_ids, names, strict=True) if owner == name]
         joined = by_trace.spans[name]
@@ -172,6 +172,6 @@ def test_traces_of_one_sorting_key_are_told_apart() -> None:
     span_ids = [span_id(number) for number in range(1, 81)]
     items = [heads.encode_proto(n, heads.Head(s, b"", 1, 2, 0)) for n, s in zip(names, span_ids, strict=True)]
     read = heads.read(flatten([Group(b"", b"", Encoding.PROTO, names, span_ids, items)])[0]).heads
-    by_trace = heads.ByTrace(read, names, mix=0)  # every trace with the same second half has one key
+    by_trace = heads.ByTrace(read, mix=0)  # every trace with the same second half has one key
     assert {name: len(joined) // 8 for name, joined in by_trace.spans.items()} == dict.fromkeys(names, 40)
     assert by_trace.indices({names[1]}) == list(range(1, 80, 2))

@@ -9,6 +9,7 @@ from collector.assembly.options import Options
 from collector.otlp import decode
 from collector.pipeline.clock import ManualClock
 from collector.records.batch import Batch, Signal
+from collector.records.hints import Hints
 from collector.records.trace import Release, ReleasedTrace
 from collector.telemetry.instruments import Telemetry
 from tests.unit.assembly.assembly_builders import (
@@ -302,7 +303,7 @@ def test_why_can_be_answered_for_every_state() -> None:
 
 def test_no_hints_at_all_is_an_error() -> None:
     with pytest.raises(ValueError, match="no hints"):
-        Assembler(Options(), hints=(), clock=ManualClock(), telemetry=Telemetry(), downstream=[].append)
+        Assembler(Options(), hints=Hints(()), clock=ManualClock(), telemetry=Telemetry(), downstream=[].append)
 
 
 def test_each_span_keeps_the_resource_and_scope_that_it_came_under() -> None:
