@@ -32,7 +32,8 @@ in the contexts. `novel_recall`: the same over tokens that the question does not
 recall by one context sentence; `best_agreeing`: the same where a context sentence that differs in denial or
 lacks a number counts for less. `sequence`: longest common subsequence with one passage over the sentence's
 length (ROUGE-L precision; Lin 2004). `pairs`, `triples`: share of neighbouring tokens found in one passage.
-`numbers`, `units`, `names`, `first_person`: minus the share (capped count) that the contexts do not have."""
+`numbers`, `units`, `names`, `first_person`: minus the share (capped count) that the contexts do not have; numbers
+and names that the question brought up are no claims of the response and do not count."""
 
 _ORDERED_TOKENS = 400  # of a longer sentence only so many are compared in order; that bounds the time
 
@@ -114,13 +115,13 @@ class Support:
         if exchange.response is None or exchange.contexts is None:
             return []
         contexts = exchange.contexts if only is None else [exchange.contexts[only]]
-        asked = exchange.question.content if exchange.question is not None else {}
+        question = exchange.question
         values: dict[str, set[str]] = {}
-        for reading in contexts:
+        for reading in contexts if question is None else [*contexts, question]:
             for value, units in reading.values.items():
                 values.setdefault(value, set()).update(units)
         return [
-            self._sentence(index, sentence, contexts, asked, values)
+            self._sentence(index, sentence, contexts, question, values)
             for index, sentence in enumerate(exchange.response.sentences)
             if sentence.tokens
         ]
@@ -130,16 +131,18 @@ class Support:
         index: int,
         sentence: Sentence,
         contexts: Sequence[Reading],
-        asked: dict[str, float],
+        question: Reading | None,
         values: dict[str, set[str]],
     ) -> SentenceSupport:
         found = {token for token in sentence.content if any(token in reading.content for reading in contexts)}
         bulk = sentence.bulk or 1.0
+        asked = question.content if question is not None else {}
+        named_in = contexts if question is None else [*contexts, question]
         recall = sum(sentence.content[token] for token in found) / bulk
         novel = {token: weight for token, weight in sentence.content.items() if token not in asked}
         novel_bulk = sum(novel.values())
         novel_recall = sum(w for t, w in novel.items() if t in found) / novel_bulk if novel_bulk else recall
-        best, agreeing, nearest, differs = self._nearest(sentence, contexts)
+        best, agreeing, nearest, differs = self._nearest(sentence, contexts, question)
         ordered = sentence.tokens[:_ORDERED_TOKENS]
         sequence = max((length_of_common_subsequence(ordered, reading) for reading in contexts), default=0)
         pairs, triples = neighbours(ordered, contexts)
@@ -154,7 +157,7 @@ class Support:
                 other_units.append(quantity.text)
         named = self._reader.names(sentence)
         missing_names = [
-            name for name in named if not any(name.casefold() in reading.folded for reading in contexts)
+            name for name in named if not any(name.casefold() in reading.folded for reading in named_in)
         ]
         spoken = sum(word.casefold() in FIRST_PERSON for word in sentence.words)
         if spoken and any(word in reading.folded for word in FIRST_PERSON for reading in contexts):
@@ -197,13 +200,14 @@ class Support:
 
     @staticmethod
     def _nearest(
-        sentence: Sentence, contexts: Sequence[Reading]
+        sentence: Sentence, contexts: Sequence[Reading], question: Reading | None
     ) -> tuple[float, float, tuple[int, str] | None, bool]:
         best = agreeing = 0.0
         nearest: tuple[int, str] | None = None
         differs = False
         bulk = sentence.bulk or 1.0
-        wanted = {quantity.value for quantity in sentence.quantities}
+        brought = question.values if question is not None else {}
+        wanted = {quantity.value for quantity in sentence.quantities if quantity.value not in brought}
         for rank, reading in enumerate(contexts):
             shared: dict[int, float] = {}
             for token, weight in sentence.content.items():
