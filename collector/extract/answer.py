@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,11 +11,12 @@ from dataclasses import dataclass
 from collector.extract.calls import Call
 from collector.extract.messages import last_user, messages
 from collector.extract.options import Options
-from collector.extract.prompts import has_context_label, labelled_question
+from collector.extract.prompts import announced_task, has_context_label, labelled_question
 from collector.extract.readers import QUESTION_KEYS, answer_of, question_of
 from collector.extract.tree import Node
-from collector.extract.values import is_redacted, is_scrubbed, squeeze
+from collector.extract.values import Json, is_redacted, is_scrubbed, squeeze
 from collector.extract.view import Role
+from collector.otlp.model import Status
 
 _STRONG = frozenset({
     "answer", "final_answer", "finalAnswer", "final_result", "final_output", "finalOutput", "response", "output",
@@ -22,6 +24,8 @@ _STRONG = frozenset({
     "message", "role", "content", "choices", "raw",
 })  # fmt: skip
 _CARRIERS = (Role.CHAIN, Role.AGENT, Role.OTHER)
+_THOUGHT = re.compile(r"\s*Thought:.*\n[ \t]*(?:Final )?Answer:\s*(?P<answer>\S.*)", re.DOTALL)
+"""The reply of an agent that writes its thoughts down before its answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +54,8 @@ def top_answer(path: Sequence[Node], options: Options) -> Text | None:
         if payload is None or payload.hidden or payload.broken:
             continue
         text = usable(answer_of(payload.value, options.max_json_bytes))
+        if text is not None and node.span.status is Status.ERROR and _tells_error(node, text):
+            continue
         if text is not None:
             value = payload.value
             named = not isinstance(value, dict) or not value.keys().isdisjoint(_STRONG)
@@ -57,9 +63,27 @@ def top_answer(path: Sequence[Node], options: Options) -> Text | None:
     return None
 
 
+def _tells_error(node: Node, text: str) -> bool:
+    """Whether the output of a span that failed is the message of its failure, or of one below it."""
+    said = squeeze(text)
+    return any(
+        said in squeeze(words) or squeeze(words) in said
+        for n in node.subtree()
+        if n.span.status is Status.ERROR
+        for words in (
+            n.span.status_message,
+            *(str(e.attributes.get("exception.message") or "") for e in n.span.events if e.name == "exception"),
+        )
+        if words
+    )
+
+
 def response(call: Call | None, top: Text | None) -> Text | None:
     """The response: the application's output where it gives one, else the model's reply."""
     spoken = call.text if call is not None else None
+    thought = _THOUGHT.match(spoken[:200_000]) if spoken is not None else None
+    if thought is not None and (top is None or squeeze(top.text) == squeeze(spoken or "")):
+        return Text(thought.group("answer").strip(), "answer_of_thoughts", call.node if call is not None else None)
     if top is None:
         return Text(spoken, "model_reply", call.node if call else None) if spoken is not None else None
     if spoken is None:
@@ -78,6 +102,8 @@ class Asked:
     known: tuple[str, ...]
     early: tuple[str, ...]
     only_query: str | None
+    verified: bool
+    """Whether the documents stand in the prompt word for word, so that a text without them is not that prompt."""
     pattern: str | None
 
 
@@ -88,12 +114,18 @@ def question(
     prompts: list[str] = []
     for node in carriers(path):
         payload = node.view.input if node.view is not None else None
-        if payload is None or payload.hidden or payload.broken:
+        if payload is None or payload.hidden:
+            continue
+        if payload.broken:
+            query = _query_in_cut(payload.raw, asked.early)
+            if query is not None and not prompts:
+                return Text(query, "query_in_cut_input", None)
             continue
         text = usable(question_of(payload.value, options.max_json_bytes))
         if text is None:
             continue
-        if _is_prompt(text, asked, strict=node.view is not None and node.view.convention == "mapped"):
+        mapped = node.view is not None and node.view.convention == "mapped"
+        if not mapped and (_holds_documents(text, asked) if asked.verified else _is_prompt(text, asked)):
             prompts.append(text)
             continue
         return Text(text, "top_input", node)
@@ -105,6 +137,8 @@ def question(
                 if text is not None and not _is_prompt(text, asked):
                     return Text(text, "prompt_variable", node)
     user = usable(call.user_text) if call is not None else None
+    if user is not None and (task := announced_task(user)) is not None:
+        return Text(task, "announced_task", call.node if call is not None else None)
     if user is not None and not _is_prompt(user, asked):
         return Text(user, "last_user_message", call.node if call is not None else None)
     for prompt in (user, *prompts):
@@ -118,6 +152,16 @@ def question(
     cut = any(n.view is not None and n.view.input is not None and n.view.input.broken for n in carriers(path))
     if asked.only_query is not None and usable(asked.only_query) is not None and not cut:
         return Text(asked.only_query, "retrieval_query")
+    return None
+
+
+def _query_in_cut(raw: Json, queries: Sequence[str]) -> str | None:
+    """The query of a retrieval that stands whole, as a value of its own, in an input that a limit cut further on."""
+    if not isinstance(raw, str):
+        return None
+    for query in queries:
+        if any(form in raw for form in (json.dumps(query), json.dumps(query, ensure_ascii=False), f"'{query}'")):
+            return query
     return None
 
 
@@ -145,10 +189,8 @@ def _stands_in(query: str, prompt: str, known: Sequence[str]) -> bool:
     return False
 
 
-def _is_prompt(text: str, asked: Asked, *, strict: bool = False) -> bool:
+def _is_prompt(text: str, asked: Asked) -> bool:
     """Whether a text is a prompt rather than a question: contexts are in it."""
-    if strict:
-        return False
     return _holds_documents(text, asked) or (has_context_label(text) and ("\n" in text or len(text) > 200))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from collector.extract.calls import Call
+from collector.extract.calls import Call, calls_of
 from collector.extract.documents import Document, documents
 from collector.extract.fallback import from_prompt, without_retriever
 from collector.extract.inprompt import Gathered, compare, prompt_messages, prompt_text, prompt_texts
@@ -13,7 +13,7 @@ from collector.extract.limits import Limits
 from collector.extract.messages import Message
 from collector.extract.options import Options
 from collector.extract.prompts import Pieces, pieces
-from collector.extract.retrievals import reranked, retrievals
+from collector.extract.retrievals import Retrieval, reranked, retrievals
 from collector.extract.tree import Node
 from collector.extract.values import looks_encoded
 from collector.extract.view import Role
@@ -34,7 +34,7 @@ def gather(
     result = Gathered(retrieved=any(_retrieves(node) for node in group), nodes=[event.node for event in events])
     prompt = prompt_messages(call)
     whole = call is None or not any(limits.touches(node.span) for node in call.nodes)
-    searched = prompt_text(prompt, call, whole=whole)
+    searched = prompt_text(prompt, call, whole=whole, earlier=_earlier(group, events, call))
     candidates, superseded = reranked(events)
     rule = "reranker" if any(event.reranked for event in events) else "retriever"
     if events and not any(document.text for document in candidates) and candidates:
@@ -60,6 +60,18 @@ def gather(
     result.rule = rule
     compare(result, candidates, superseded, searched)
     return result
+
+
+def _earlier(group: Sequence[Node], events: Sequence[Retrieval], call: Call | None) -> list[Call]:
+    """The calls between the first retrieval and the final call, without those that work for a tool or a retriever."""
+    if call is None or not events:
+        return []
+    after = min(event.node.span.start_unix_nano for event in events)
+    return [
+        c
+        for c in calls_of(group)
+        if c.end <= call.start and c.start >= after and c.text is not None and not c.node.serves
+    ]
 
 
 def _retrieves(node: Node) -> bool:

@@ -297,6 +297,14 @@ def documents(value: Json, max_chars: int, *, loose: bool, depth: int = 0) -> tu
     return None
 
 
+def _encoded_part(item: Json, max_chars: int) -> list[Json] | dict[str, Json] | None:
+    """What a piece of a tool's result holds, where it is nothing but a text that is JSON."""
+    if not isinstance(item, dict) or not item.keys() <= {"type", "text"} or not isinstance(item.get("text"), str):
+        return None
+    inner = unwrap(item["text"], max_chars)
+    return inner if isinstance(inner, list | dict) else None
+
+
 def _list(value: list[Json], max_chars: int, *, loose: bool, depth: int) -> tuple[Document, ...] | None:
     if not value:
         return () if loose else None
@@ -304,6 +312,12 @@ def _list(value: list[Json], max_chars: int, *, loose: bool, depth: int) -> tupl
         return None
     found: list[Document] = []
     for item in value[:MAX_DOCUMENTS]:
+        if (part := _encoded_part(item, max_chars)) is not None:
+            inner = documents(part, max_chars, loose=loose, depth=depth + 1)
+            if inner is None:
+                return tuple(found) or None
+            found.extend(inner)
+            continue
         one = document(item, max_chars, loose=loose)
         if one is None:
             if isinstance(item, list | dict):

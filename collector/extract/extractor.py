@@ -249,8 +249,7 @@ class _Builder:
             goal = next(
                 (n for n in self._group if n.view is not None and n.view.documents is not None), self._tops[0]
             )
-        inside = [n for n in goal.ancestors() if id(n) in self._members]
-        path = [*self._above, *reversed(inside)]
+        path = [n for n in reversed(list(goal.ancestors())) if id(n) in self._members]
         if node is None and goal.role in (Role.CHAIN, Role.AGENT):
             path.append(goal)
         return path or [goal]
@@ -307,7 +306,13 @@ class _Builder:
                     only.append(query)
         early.sort(key=len, reverse=True)
         candidates = only or early
-        return Asked(texts, tuple(early), candidates[0] if len(candidates) == 1 else None, pattern)
+        return Asked(
+            texts,
+            tuple(early),
+            candidates[0] if len(candidates) == 1 else None,
+            verified=bool(texts) and gathered.verified is True,
+            pattern=pattern,
+        )
 
     def _found(
         self,
@@ -326,7 +331,7 @@ class _Builder:
             self._limits,
             options,
         )
-        order = [*path, anchor, *self._group]
+        order = [*path, anchor, *self._above, *self._group]
         identity = self._identities.read(order)
         marks = set(findings.marks)
         if identity.scrubbed:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 
 from collector.extract.calls import Call
 from collector.extract.documents import Document, documents
 from collector.extract.inprompt import Gathered, PromptText, compare, prompt_texts
-from collector.extract.messages import Message
+from collector.extract.messages import Message, content_text
 from collector.extract.options import Options
 from collector.extract.prompts import Pieces, has_context_label, pieces
 from collector.extract.tree import Node
-from collector.extract.values import looks_encoded
+from collector.extract.values import Json, is_redacted, is_scrubbed, looks_encoded, squeeze
 from collector.extract.view import Role
 
 _SEARCH = re.compile(
@@ -24,6 +25,10 @@ _INPUTS = (
     "retrieved_contexts",
     "source_documents", "context_documents", "text_chunks", "chunks", "nodes", "sources",
 )  # fmt: skip
+
+
+Stage = tuple[Node, tuple[Document, ...]]
+"""A step and the documents that it gave out, or was given."""
 
 
 def without_retriever(
@@ -50,7 +55,7 @@ def without_retriever(
             if (
                 node.role is not role
                 or id(node) in on_path
-                or (start is not None and node.span.end_unix_nano > start)
+                or (start is not None and node.span.end_unix_nano > start and not _within(node, call))
             ):
                 continue
             payload = getattr(node.view, side)  # of a node with a role, so there is a view
@@ -64,7 +69,7 @@ def without_retriever(
             if role is Role.TOOL:
                 candidates = tuple(d for node, found in stages if not _inside(node, stages) for d in found)
             else:
-                candidates = max(stages, key=lambda s: (s[0].span.end_unix_nano, -s[0].span.start_unix_nano))[1]
+                candidates = _of_stages(stages, searched)
             result.rule = rule
             compare(result, candidates, (), searched)
             return result
@@ -99,6 +104,31 @@ def without_retriever(
     return result
 
 
+def _within(node: Node, call: Call | None) -> bool:
+    """Whether a step is part of the call itself, as a tool is that the client library runs on its own."""
+    inside = {id(n) for n in call.nodes} if call is not None else set()
+    return node.role is Role.TOOL and any(id(above) in inside for above in node.ancestors())
+
+
+def _of_stages(stages: Sequence[Stage], searched: PromptText | None) -> tuple[Document, ...]:
+    """The documents of the last step, and before them those of earlier ones that the prompt holds besides: steps pass
+    documents on, and several searches give their own."""
+    ordered = sorted(stages, key=lambda s: (s[0].span.end_unix_nano, -s[0].span.start_unix_nano))
+    found = list(ordered[-1][1])
+    if searched is None:
+        return tuple(found)
+    counts = Counter(squeeze(d.text) for d in found if d.text)
+    for _, earlier in reversed(ordered[:-1]):
+        more = []
+        for document in earlier:
+            text = squeeze(document.text or "")
+            if text and searched.position(text) >= 0 and counts[text] < (searched.times(text) or 1):
+                counts[text] += 1
+                more.append(document)
+        found[:0] = more
+    return tuple(found)
+
+
 def _step_input(path: Sequence[Node]) -> tuple[Document, ...] | None:
     """Documents that a step around the model call was given under a name that says so, the nearest step first."""
     for node in reversed(path):
@@ -118,7 +148,7 @@ def _step_input(path: Sequence[Node]) -> tuple[Document, ...] | None:
     return None
 
 
-def _inside(node: Node, stages: Sequence[tuple[Node, tuple[Document, ...]]]) -> bool:
+def _inside(node: Node, stages: Sequence[Stage]) -> bool:
     holders = {id(other) for other, _ in stages}
     return any(id(above) in holders for above in node.ancestors())
 
@@ -187,13 +217,22 @@ def _tool_text(group: Sequence[Node], prompt: Sequence[Message], call: Call | No
             value = node.view.output.value
             if isinstance(value, dict):
                 value = value.get("output") or value.get("content") or value.get("result")
-            if isinstance(value, str) and value.strip() and value not in texts:
+            value = _plain_text(value)
+            if value is not None and value not in texts:
                 texts.append(value)
     if not texts:
         asked = {name for m in (call.messages if call is not None else ()) for name in m.tools}
         if searching or any(_SEARCH.search(name) for name in asked):
-            texts = [r for m in prompt for r in m.results if isinstance(r, str) and r.strip()]
+            texts = [text for m in prompt for r in m.results if (text := _plain_text(r)) is not None]
+    texts = [text for text in texts if not is_redacted(text) and not is_scrubbed(text)]
     return Pieces(tuple(Document(text) for text in texts), "tool_text", sure=False) if texts else None
+
+
+def _plain_text(value: Json) -> str | None:
+    """The text of a tool's result that is plain, or a list of pieces of text."""
+    if isinstance(value, list) and value and all(isinstance(item, dict) and "text" in item for item in value):
+        value = content_text(value)
+    return value if isinstance(value, str) and value.strip() else None
 
 
 def _tool_name(node: Node) -> str:

@@ -91,16 +91,33 @@ class PromptText:
         at = self.text.find(needle)
         if at >= 0:
             return at
-        for form in (json.dumps(text, ensure_ascii=False)[1:-1], json.dumps(text)[1:-1], html.escape(text)):
+        for form in _forms(text):
             if form != text and (at := self.text.find(squeeze(form))) >= 0:
                 return at
-        if self._bare is None:
-            self._bare = bare(self.text)
         letters = bare(needle)
         if len(letters) < 16:
             return -1
-        found = letters in self._bare or (len(letters) > 160 and letters[:120] in self._bare)
+        found = letters in self.bare or (len(letters) > 160 and letters[:120] in self.bare)
         return LOOSE if found else -1
+
+    @property
+    def bare(self) -> str:
+        if self._bare is None:
+            self._bare = bare(self.text)
+        return self._bare
+
+    def times(self, text: str) -> int | None:
+        """How often a document stands in the prompt, in whichever form; None where it is not found there."""
+        for form in (text, *_forms(text)):
+            if count := self.text.count(squeeze(form)):
+                return count
+        letters = bare(text)
+        return self.bare.count(letters) or None if len(letters) >= 16 else None
+
+
+def _forms(text: str) -> tuple[str, ...]:
+    """How a prompt may hold a text that was encoded once."""
+    return json.dumps(text, ensure_ascii=False)[1:-1], json.dumps(text)[1:-1], html.escape(text)
 
 
 def bare(text: str) -> str:
@@ -108,9 +125,22 @@ def bare(text: str) -> str:
     return "".join(_WORDS.findall(_ESCAPES.sub(" ", text))).lower()
 
 
-def prompt_text(prompt: Sequence[Message], call: Call | None, *, whole: bool) -> PromptText | None:
-    """What the final prompt says; `whole` is false where a length limit cut values of its span."""
+def prompt_text(
+    prompt: Sequence[Message], call: Call | None, *, whole: bool, earlier: Sequence[Call] = ()
+) -> PromptText | None:
+    """What the final prompt says; `whole` is false where a length limit cut values of its span.
+
+    `earlier` are calls that may have worked for this one: where the reply of such a call stands in the prompt, as when
+    an answer is refined or put together from parts, what that call was given went into the answer too.
+    """
     parts: list[str] = []
+    said = squeeze("\n".join(m.text for m in prompt)) if earlier else ""
+    for other in earlier:
+        text = squeeze(other.text or "")
+        if len(text) >= 20 and text in said:
+            for message in prompt_messages(other):
+                for body in message.parts:
+                    _strings(body, parts)
     for message in prompt:
         for body in (*message.parts, *(r for r in message.results if r not in message.parts)):
             _strings(body, parts)
@@ -145,6 +175,7 @@ def compare(
     if searched is None:
         result.used, result.unused, result.verified = candidates, superseded, False
         return
+    candidates = _as_often(candidates, searched)
     places = [searched.position(d.text) if d.text else -1 for d in candidates]
     inside = [i for i, place in enumerate(places) if place >= 0]
     unknown = [i for i, d in enumerate(candidates) if not d.text or d.cut]
@@ -167,6 +198,24 @@ def compare(
         if not unknown and _ordered(places):
             keep = sorted(keep, key=lambda i: places[i])
         result.used, result.unused = tuple(candidates[i] for i in keep), superseded
+
+
+def _as_often(candidates: tuple[Document, ...], searched: PromptText) -> tuple[Document, ...]:
+    """The documents without repetitions that the prompt does not repeat: several searches gave one document, and the
+    application put it in once. The first of them stays."""
+    texts = [squeeze(d.text) if d.text else "" for d in candidates]
+    if len(set(texts)) == len(texts) or not searched.whole:
+        return candidates
+    left: dict[str, int | None] = {text: searched.times(text) for text in set(texts) if text}
+    kept = []
+    for document, text in zip(candidates, texts, strict=True):
+        more = left.get(text)
+        if more == 0:
+            continue
+        if more is not None:
+            left[text] = more - 1
+        kept.append(document)
+    return tuple(kept)
 
 
 def _ordered(places: Sequence[int]) -> bool:

@@ -31,6 +31,10 @@ _ROLES = {
     "chatrole.system": SYSTEM,
     "messagerole.system": SYSTEM,
     "tool": TOOL,
+    "tool-response": TOOL,
+    "tool_response": TOOL,
+    "tool-call": ASSISTANT,
+    "tool_call": ASSISTANT,
     "toolmessage": TOOL,
     "function": TOOL,
     "functionmessage": TOOL,
@@ -127,7 +131,9 @@ class _Content:
         kind = kind.lower() if isinstance(kind, str) else ""
         if kind in _SILENT_PARTS:
             return
-        if kind in _CALL_PARTS or part.keys() & {"functionCall", "function_call", "toolUse", "tool_call"}:
+        if kind in _CALL_PARTS or any(
+            part.get(key) for key in ("functionCall", "function_call", "toolUse", "tool_call")
+        ):
             self.calls = True
             self.tools.extend(tool_names(part))
             if "results" in part:  # a search that the provider ran itself gives its hits with the call
@@ -335,11 +341,14 @@ def content_text(value: Json) -> str | None:
 
 
 def last_user(found: Iterable[Message]) -> Message | None:
-    """The last message in which the user says something; tool results in a user's message do not count."""
+    """The last message in which the user says something; tool results in a user's message do not count, nor do those
+    that agents without native tools write down as an observation."""
     result = None
+    answered = False
     for item in found:
-        if item.role == USER and item.parts:
+        if item.role == USER and item.parts and not (answered and item.text.lstrip().startswith("Observation:")):
             result = item
+        answered = answered or (item.role == ASSISTANT and "Action:" in item.text)
     return result
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from dataclasses import dataclass
@@ -82,6 +83,21 @@ _MARKS = (
     re.compile(r"^[ \t]*(?P<n>\d{1,3})[.)][ \t]+", re.MULTILINE),
 )  # fmt: skip
 
+_TASK = re.compile(r"\s*New task:\s*\n(?P<text>\S(?:.|\n)*)\Z")
+"""How an agent's first message announces what the user asked."""
+_NAMED = re.compile(
+    r"^[ \t]*\[(?P<id>(?=[^\]\n]*\d)(?=[^\]\n]*[^\d\]\n])[\w.:/#@-]{1,64})\][ \t]*[:.)-]?[ \t]*(?=\S)",
+    re.MULTILINE,
+)
+_EMPTY = re.compile(
+    r"^[\s\W]*(?:none|null|nil|empty|n/?a|nothing(?: was)?(?: found)?|"
+    r"no (?:relevant |matching |further )?"
+    r"(?:context|contexts|documents?|results?|passages?|sources?|information|matches)"
+    r"(?: (?:was|were|is|are))?(?: found| available| retrieved)?|없음|결과 ?없음|なし|該当なし|无|無)[\s\W]*$",
+    re.IGNORECASE,
+)
+"""What stands in a context block when the search found nothing."""
+
 
 @dataclass(frozen=True, slots=True)
 class Pieces:
@@ -146,6 +162,12 @@ def question_span(text: str, after: int = 0) -> tuple[int, int] | None:
     return (start, end) if end > start else None
 
 
+def announced_task(text: str) -> str | None:
+    """The user's words in a message of an agent that announces them as a task."""
+    match = _TASK.match(text[:_MAX_PROMPT])
+    return match.group("text").strip() if match is not None else None
+
+
 def labelled_question(text: str, known: tuple[str, ...] = ()) -> str | None:
     """The question of a prompt by its label, behind the last known document text, and behind the last context label."""
     text = text[:_MAX_PROMPT]
@@ -159,6 +181,8 @@ def labelled_question(text: str, known: tuple[str, ...] = ()) -> str | None:
             end_of_documents = max(end_of_documents, position + len(document.strip()))
     if end_of_documents:
         found = question_span(text, end_of_documents)
+        if found is not None and _CONTEXT_LABEL.search(text, end_of_documents, found[0]) is not None:
+            return None  # the question may begin with a label of its own
         if found is None:
             found = _before_context(text)
         return text[found[0] : found[1]] if found is not None else None
@@ -202,7 +226,7 @@ def pieces(text: str, *, known: int | None = None) -> Pieces | None:
     None where no marking is found. Not sure: marks whose number does not fit, or that are no marks of passages only.
     """
     text = text[:_MAX_PROMPT]
-    for reader in (_tagged, _of_json, _numbered, _bulleted, _separated):
+    for reader in (_tagged, _of_json, _numbered, _named, _bulleted, _separated):
         found = reader(text, known)
         if found is not None:
             return found
@@ -316,6 +340,25 @@ def _last_piece(texts: list[str]) -> str:
     return last or texts[-1]
 
 
+def _named(text: str, known: int | None) -> Pieces | None:
+    """`[guide-7] ...`: ids in brackets, each another, at line starts from the head of the context block on."""
+    label = _last_context_label(text)
+    if label is None:
+        return None
+    block = text[label : _end_of_block(text, label)]
+    marks = list(itertools.islice(_NAMED.finditer(block), _MAX_PIECES))
+    names = {mark.group("id") for mark in marks}
+    if len(marks) < 2 or len(names) < len(marks) or block[: marks[0].start()].strip():
+        return None
+    ends = [*(mark.start() for mark in marks[1:]), len(block)]
+    texts = [block[mark.end() : end].strip() for mark, end in zip(marks, ends, strict=True)]
+    if not all(texts):
+        return None
+    texts[-1] = _last_piece(texts)
+    found = tuple(Document(words, id=mark.group("id")) for words, mark in zip(texts, marks, strict=True))
+    return Pieces(found, "ids", known is None or known == len(found))
+
+
 def _bulleted(text: str, known: int | None) -> Pieces | None:
     """`- ...` one per line behind a context label; sure only where their number is known."""
     label = _last_context_label(text)
@@ -351,6 +394,8 @@ def _separated(text: str, known: int | None) -> Pieces | None:
         texts = [words.strip() for words in re.split(pattern, block) if words.strip()]
         if known is not None and len(texts) == known:
             return Pieces(tuple(Document(words) for words in texts), rule, sure=True)
+    if len(block) < 100 and _EMPTY.match(block):
+        return Pieces((), "empty", sure=not known)
     return Pieces((Document(block),), "block", sure=False)
 
 

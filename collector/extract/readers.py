@@ -38,6 +38,10 @@ ANSWER_KEYS = (
 _OBJECT = re.compile(
     r"^<?[\w.]*\b(?:object|instance|function|class|module|built-in)\b.{0,200}0x[0-9a-f]+>?|^<[\w.]+ .{0,200}>$"
 )
+_PRINTED = re.compile(
+    r"^<[\w.<> ]{0,100}\b(?:object|instance|coroutine|function|method|class|module)\b[^<>\n]{0,200}>$"
+)
+"""How Python prints an object that has no text: a stream that was not read yet, say."""
 _IDENTIFIER = re.compile(
     r"(?:^|[_.-])(?:id|uuid|key|token|url|uri|path|model|name|type|role|lang|language)$", re.IGNORECASE
 )
@@ -57,7 +61,7 @@ def answer_of(value: Json, max_chars: int, depth: int = 0) -> str | None:
         )
         if isinstance(inner, dict):
             return answer_of(inner, max_chars, depth + 1) or (None if printed else as_text(value))
-        return None if printed else as_text(value)
+        return None if printed or _PRINTED.match(value[:400]) else as_text(value)
     if isinstance(value, dict):
         return _answer_of_object(value, max_chars, depth)
     if isinstance(value, list):

@@ -43,7 +43,7 @@ def retrievals(group: Sequence[Node], path: Sequence[Node], end: int | None, opt
         if id(node) in on_path and below:
             continue
         if view.collection:
-            event = _around_client(node, given, on_path, options)
+            event = _around_client(node, given, on_path if end is not None else set(), options)
             if event is None and view.documents is None:
                 continue
             event = event or Retrieval(node, given)
@@ -77,9 +77,9 @@ def _around_client(
             return Retrieval(above, above.view.documents)
         if above.view.output is None:
             continue
-        wider = documents(above.view.output.value, options.max_json_bytes, loose=False)
+        wider = documents(above.view.output.value, options.max_json_bytes, loose=bool(given))
         if wider and len(wider) >= len(given) and _covers(wider, given):
-            return Retrieval(above, wider)
+            return Retrieval(above, tuple(_richer(d, given) for d in wider))
     return None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -20,6 +21,8 @@ from collector.extract.values import (
     looks_encoded,
 )
 from collector.otlp.model import LogRecord, Span
+
+_OPEN_STRING = re.compile(r'"(?:[^"\\]|\\.)*\\?', re.DOTALL)
 
 
 class Role(StrEnum):
@@ -65,9 +68,13 @@ class Payload:
 
     @property
     def broken(self) -> bool:
-        """Whether it begins like JSON of a container, is long, and is no JSON: something cut it."""
+        """Whether it begins like JSON of a container or a string, is long, and does not end: something cut it."""
         raw = self.raw
-        if not isinstance(raw, str) or raw[:2].strip()[:1] not in ("{", "[") or len(raw) < 32:
+        if not isinstance(raw, str) or len(raw) < 32:
+            return False
+        if self._quoted and raw[0] == '"':
+            return _OPEN_STRING.fullmatch(raw) is not None
+        if raw[:2].strip()[:1] not in ("{", "["):
             return False
         if len(raw) > self._max_chars:
             return True

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from collector.extract.messages import TOOL, USER, Message, message, role_of
-from collector.extract.values import Json, as_text, looks_encoded
+from collector.extract.values import Json, as_text, looks_encoded, unwrap
 
 MAX_INDEX_DIGITS = 6
 
@@ -48,7 +48,15 @@ def flat_messages(attributes: Mapping[str, Json], prefix: str, inner: str) -> tu
             n for key, value in fields.items() if key.endswith("function.name") and (n := as_text(value))
         )
         calls = any(key.startswith(("tool_calls.", "function_call")) for key in fields)
-        results = ("\n".join(parts),) if role == TOOL and parts else ()
-        hidden = not parts and not calls and "content" not in fields
+        results: tuple[Json, ...] = ("\n".join(parts),) if role == TOOL and parts else ()
+        if role == TOOL and not results:
+            results = tuple(r for n in range(8) if (r := _function_result(item.get(f"function.{n}"))) is not None)
+        hidden = not parts and not results and not calls and "content" not in fields
         found.append(Message(role, tuple(parts), results, calls, hidden, names))
     return tuple(found) or None
+
+
+def _function_result(value: Json) -> Json:
+    """The result in a flattened `function.N`, which is JSON with the function's name and its content."""
+    value = unwrap(value, 4_194_304)
+    return value.get("content") if isinstance(value, dict) else None

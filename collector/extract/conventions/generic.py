@@ -9,9 +9,15 @@ _DOCUMENTS = frozenset({
     "documents", "retrieved_documents", "retrieved_docs", "contexts", "retrieved_contexts", "passages",
     "retrieved_passages", "chunks", "retrieved_chunks", "search_results",
 })  # fmt: skip
+_SEARCHES = ("retriev", "search", "rag", "knowledge")
+_FOUND = frozenset({"result", "results", "hits", "matches", "items", "nodes", "docs", "sources", "output"})
+_RETURN = "return"
 _QUERIES = ("query", "q", "search_query", "question")
 _QUESTIONS = frozenset({"question", "user_question", "user_query", "user_input"})
 _ANSWERS = frozenset({"answer", "final_answer", "response_text"})
+
+
+_HINTS = ("retriev", "search.", "rag.", "knowledge", _RETURN)
 
 
 class Generic:
@@ -22,7 +28,7 @@ class Generic:
 
     name = "generic"
     content_switch = "put the question, the documents (JSON) and the answer on your own spans"
-    hints = tuple(sorted(_DOCUMENTS | _QUESTIONS | _ANSWERS))
+    hints = (*sorted(_DOCUMENTS | _QUESTIONS | _ANSWERS), *_HINTS)
     # Without documents, or a model call that another convention tells, there is no interaction.
     wanted_keys = tuple(sorted(_DOCUMENTS))
 
@@ -35,7 +41,13 @@ class Generic:
             ):
                 continue
             name = last.lower()
-            if name in _DOCUMENTS and view.documents is None:
+            searched = name in _FOUND and any(word in prefix.lower() for word in _SEARCHES)
+            if (searched or name == _RETURN) and view.documents is None:
+                found = documents(Payload(value, source.max_chars).value, source.max_chars, loose=False)
+                if found and all(d.text for d in found):
+                    view.documents, view.role = found, Role.RETRIEVER
+                    view.query = source.text(*(f"{prefix}.{query}" if prefix else query for query in _QUERIES))
+            elif name in _DOCUMENTS and view.documents is None:
                 found = documents(
                     Payload(value, source.max_chars, quoted=True).value, source.max_chars, loose=True
                 )

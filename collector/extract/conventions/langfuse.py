@@ -45,7 +45,7 @@ class Langfuse:
         if kind is None and given is None and gave is None and model is None:
             return None
         role = _ROLES.get(kind.lower(), Role.CHAIN) if kind else (Role.LLM if model else Role.CHAIN)
-        view = View(self.name, role, given, gave, model=model)
+        view = View(self.name, role, given, gave, request_model=model)
         view.content_off = any(p is not None and p.hidden for p in (given, gave))
         if role is Role.LLM:
             self._generation(source, view)
@@ -58,7 +58,7 @@ class Langfuse:
             view.messages = messages(view.input.value, source.max_chars) or _plain(view.input)
         if view.output is not None:
             view.replies = replies_of(view.output.value, source.max_chars)
-            view.model = model_of(view.output.value) or view.model
+            view.model = model_of(view.output.value)
         usage = source.parsed("langfuse.observation.usage_details") or source.parsed("langfuse.observation.usage")
         view.input_tokens, view.output_tokens = usage_of(usage)
 

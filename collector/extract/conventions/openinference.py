@@ -85,6 +85,7 @@ class OpenInference:
         view.input_tokens = source.count("llm.token_count.prompt")
         view.output_tokens = source.count("llm.token_count.completion")
         if view.output is not None and not view.output.hidden:
+            view.messages = _own_calls(view, source.max_chars) or view.messages
             served = model_of(view.output.value)
             view.model = served
             if view.input_tokens is None and view.output_tokens is None:
@@ -117,6 +118,19 @@ class OpenInference:
         if not isinstance(raw, str) or not as_text(raw):
             return False
         return not any(d.text and (d.text[:40] in raw or raw[:40] in d.text) for d in found)
+
+
+def _own_calls(view: View, max_chars: int) -> tuple[Message, ...] | None:
+    """The whole conversation where the client library called tools on its own, and tells of it in its response."""
+    raw = view.output.raw if view.output is not None else None
+    if not isinstance(raw, str) or "automatic_function_calling_history" not in raw or view.output is None:
+        return None
+    value = view.output.value
+    told = (
+        messages(value.get("automatic_function_calling_history"), max_chars) if isinstance(value, dict) else None
+    )
+    system = tuple(m for m in view.messages or () if m.role == "system")
+    return (*system, *told) if told else None
 
 
 def _with_results(found: tuple[Message, ...], given: Payload, max_chars: int) -> tuple[Message, ...]:

@@ -137,7 +137,7 @@ class OTelGenAI:
     def _events(self, source: Source, view: View) -> None:
         """The older forms: one log record or span event per message."""
         asked: list[Message] = []
-        replied: list[Message] = []
+        replied: dict[str, Message] = {}
         records: Iterable[tuple[str, Json]] = (
             *((record.event_name, _body(record.body, record.attributes)) for record in source.logs),
             *((event.name, _event_body(event.attributes)) for event in source.span.events),
@@ -150,11 +150,12 @@ class OTelGenAI:
             elif name == "gen_ai.choice":
                 one = _choice(body, source.max_chars)
                 if one is not None:
-                    replied.append(one)
+                    index = str(body.get("index", len(replied))) if isinstance(body, dict) else ""
+                    replied[index] = _continued(replied.get(index), one)
         if asked:
             view.messages = tuple(asked)
         if replied:
-            view.replies = tuple(replied)
+            view.replies = tuple(replied.values())
 
     def _retrieval(self, source: Source, view: View) -> None:
         view.query = source.text("gen_ai.retrieval.query.text", "gen_ai.retrieval.query")
@@ -169,6 +170,14 @@ class OTelGenAI:
             view.role = view.role or Role.RETRIEVER
             if view.documents is None:
                 view.documents = _many(raw, source.max_chars)
+
+
+def _continued(before: Message | None, one: Message) -> Message:
+    """A choice, or its next piece: streams that tell each piece as a choice of its own repeat the index."""
+    if before is None:
+        return one
+    text = before.text + one.text
+    return Message(one.role, (text,) if text else (), (*before.results, *one.results), before.calls or one.calls)
 
 
 def _many(raw: Value, max_chars: int) -> tuple[Document, ...] | None:
