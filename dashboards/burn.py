@@ -1,0 +1,146 @@
+"""Which burn-rate alerts can work: how many answers a window needs, and which windows give them.
+
+A page at burn rate b fires when the share of bad answers is over r = b (1 - SLO) in a long and a short window (Site
+Reliability Workbook, chapter 5). With r >= 1 it can never fire; with few answers in the short window it fires by
+chance. The numbers below are exact tails of the binomial distribution at a service that is just on its objective.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from dashboards.options import DAY, HOUR, Objective
+
+SHORT_WINDOWS = (HOUR // 2, HOUR, 2 * HOUR, 6 * HOUR, DAY)
+"""In seconds. Nothing shorter: at 100 answers an hour five minutes hold eight."""
+LEAST_N = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Burn:
+    """A burn rate, with the window in seconds over which it eats the given share of a 30-day error budget."""
+
+    rate: float
+    long: int
+    severity: str
+    budget_share: str
+
+
+BURNS = (
+    Burn(14.4, HOUR, "critical", "2 %"),
+    Burn(6, 6 * HOUR, "critical", "5 %"),
+    Burn(3, DAY, "warning", "10 %"),
+)
+"""1x and 1.5x would need hundreds to thousands of answers in the short window."""
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """An alert that can work: `short` in seconds, and the effective number of answers it needs."""
+
+    burn: Burn
+    short: int
+    needed: int
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A burn rate for which no alert is made, and why."""
+
+    burn: Burn
+    reason: str
+
+
+def minimum_n(target: float, rate: float, false_alarm: float) -> int:
+    """The number of answers from which on a service that is just on its objective has a bad share over
+    rate x (1 - target) with probability `false_alarm` at most. Raises ValueError where that share is no share."""
+    bad = 1 - target
+    limit = rate * bad
+    if not bad < limit < 1:
+        raise ValueError(
+            f"{rate}x of an error budget of {bad:.6g} is a bad share of {limit:.6g}, not in (budget, 1)"
+        )
+    return _from_there_on(lambda n: _binomial_tail(n, bad, _over(limit, n)), false_alarm, _over_all(bad, limit))
+
+
+def needed_bad(rate: float, false_alarm: float) -> float:
+    """The expected number of bad answers (effective n x error budget) from which on a page at `rate` is safe for
+    every target: the limit of `minimum_n` for small budgets, where the Poisson tail bounds the binomial one
+    (Anderson and Samuels 1967)."""
+    steps = 1_000
+    found = _from_there_on(
+        lambda n: _poisson_tail(n / steps, _over(rate, n / steps)), false_alarm, steps * 200, stride=10
+    )
+    return math.ceil(found / steps * 100) / 100
+
+
+def plan(objective: Objective, *, false_alarm: float) -> list[Page | Refusal]:
+    """For each burn rate the shortest short window that holds enough answers, or why there is none."""
+    return [_plan(objective, burn, false_alarm) for burn in BURNS]
+
+
+def _plan(objective: Objective, burn: Burn, false_alarm: float) -> Page | Refusal:
+    limit = burn.rate * (1 - objective.target)
+    if limit >= 1:
+        return Refusal(
+            burn, f"{burn.rate:g}x of the error budget is a bad share of {limit:.3g}, which none can reach"
+        )
+    needed = minimum_n(objective.target, burn.rate, false_alarm)
+    for short in SHORT_WINDOWS:
+        if objective.judged_per_hour * short / HOUR >= needed and 2 * short <= burn.long:
+            return Page(burn, short, needed)
+    return Refusal(
+        burn,
+        f"its short window needs {needed} answers; {objective.judged_per_hour:g} an hour take "
+        f"{needed / objective.judged_per_hour:.1f} h, over half of the long window of {burn.long / HOUR:g} h",
+    )
+
+
+def _over(limit: float, n: float) -> int:
+    """The least count whose share of n is over the limit."""
+    return math.floor(limit * n + 1e-9) + 1
+
+
+def _over_all(bad: float, limit: float) -> int:
+    """A number of answers from which on Chernoff's bound is far below every false alarm allowed."""
+    divergence = limit * math.log(limit / bad) + (1 - limit) * math.log((1 - limit) / (1 - bad))
+    return math.ceil(25 / divergence)
+
+
+def _from_there_on(tail: Callable[[int], float], false_alarm: float, highest: int, *, stride: int = 1) -> int:
+    """One more than the largest n up to `highest` whose tail is over the false alarm allowed."""
+    for n in range(highest, LEAST_N - 1, -stride):
+        if tail(n) > false_alarm:
+            return n + stride
+    return LEAST_N
+
+
+def _binomial_tail(n: int, p: float, least: int) -> float:
+    """P(X >= least) for X binomial(n, p)."""
+    logs = (
+        math.lgamma(n + 1)
+        - math.lgamma(i + 1)
+        - math.lgamma(n - i + 1)
+        + i * math.log(p)
+        + (n - i) * math.log1p(-p)
+        for i in range(least, n + 1)
+    )
+    return _sum(logs)
+
+
+def _poisson_tail(mean: float, least: int) -> float:
+    """P(X >= least) for X Poisson(mean)."""
+    return _sum(i * math.log(mean) - mean - math.lgamma(i + 1) for i in range(least, least + 400))
+
+
+def _sum(logs: Iterable[float]) -> float:
+    """Sum of falling terms given by their logarithms; ends where they no longer matter."""
+    total = 0.0
+    for log in logs:
+        term = math.exp(log) if log > -700 else 0.0
+        total += term
+        if term < total * 1e-12 or term == 0.0:
+            break
+    return total
