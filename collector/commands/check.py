@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--judge", action="store_true", help="ask the judge one question for real (costs a call or two)"
     )
-    parser.add_argument("--health", metavar="URL", help="only ask a running groundwatch whether it is ready")
+    parser.add_argument("--health", metavar="URL", help="only ask the groundwatch that serves http://HOST:PORT whether it is ready")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -34,7 +34,7 @@ pytestmark = pytest.mark.e2e
 ASKED = ("faithfulness", "context_relevance", "groundedness")
 METRICS = (*ASKED, "noncommittal")
 """Rules decide `noncommittal` for plain answers, so a judge that fails does not make it fail."""
-CALL_TIMEOUT, DEADLINE, MAX_AGE = 1.0, 3.0, 4.0
+CALL_TIMEOUT, DEADLINE, MAX_AGE = 0.8, 2.5, 3.0
 RECORDED = Path(__file__).parents[1] / "data" / "judge_replies"
 INVENTED = "The hotel limit is 999 euros per night."
 

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import random
+import re
 import signal
 import socket
+from collections import Counter
 from pathlib import Path
 
 import httpx
 import psutil
 import pytest
+import yaml
 
 from tests.e2e.conftest import StartSidecar
 from tests.support.judge import JudgeServer
+from tests.support.otlp_sink import LogSink
 from tests.support.sidecar import Metrics, Sidecar, run_command
 from tests.support.traces import body, rag_trace
 from tests.support.waiting import until
@@ -25,9 +29,41 @@ def gone(processes: list[psutil.Process]) -> bool:
     return not any(one.is_running() and one.status() != psutil.STATUS_ZOMBIE for one in processes)
 
 
-def test_sigterm_scores_what_was_accepted_and_serves_metrics_until_last(start_sidecar: StartSidecar) -> None:
-    sidecar = start_sidecar(assembly={"quiet_seconds": 1.5})
-    workers = sidecar.children()
+def export(sink: LogSink) -> dict[str, dict[str, str]]:
+    """The section that sends results to the sink: after the end, it alone knows what was scored."""
+    return {"otlp": {"endpoint": sink.endpoint}}
+
+
+def results(sink: LogSink, kind: str, metric: str) -> Counter[str]:
+    """What arrived of one metric, by outcome, or by reason where it failed."""
+    return Counter(
+        event.attributes.get("error.type", event.attributes["groundwatch.outcome"])
+        for event in sink.events
+        if (event.attributes["groundwatch.scorer.kind"], event.attributes["gen_ai.evaluation.name"])
+        == (kind, metric)
+    )
+
+
+def metrics_until_closed(sidecar: Sidecar) -> Metrics:
+    """The last reading of /metrics before its port closes."""
+    last: list[Metrics] = []
+
+    def closed() -> bool:
+        try:
+            last.append(sidecar.metrics())
+        except httpx.TransportError:
+            return True
+        return False
+
+    until(closed, "/metrics closes", step=0.02)
+    return last[-1]
+
+
+def test_sigterm_scores_what_was_accepted_and_serves_metrics_until_last(
+    start_sidecar: StartSidecar, sink: LogSink
+) -> None:
+    sidecar = start_sidecar(assembly={"quiet_seconds": 1.5}, export=export(sink))
+    children = sidecar.children()
     dice = random.Random(1)
     for _ in range(5):
         sidecar.send(body(rag_trace(dice)))
@@ -42,43 +78,23 @@ def test_sigterm_scores_what_was_accepted_and_serves_metrics_until_last(start_si
     assert refused.status_code in (429, 503)
     assert int(refused.headers["retry-after"]) >= 1
     assert sidecar.get("/healthz").status_code == 200
-    last: list[Metrics] = []
-
-    def closed() -> bool:
-        try:
-            last.append(sidecar.metrics())
-        except httpx.TransportError:
-            return True
-        return False
-
-    until(closed, "/metrics closes", step=0.02)
+    final = metrics_until_closed(sidecar)
     assert sidecar.process.wait(20) == 0, sidecar.log
-    final = last[-1]
+    # /metrics outlived the drain of assembly, and every trace had its quiet period.
     assert final.total("groundwatch_traces_released_total", reason="quiet") == 5, final.text
-    assert final.total("groundwatch_interactions_settled_total") == 5
     assert final.total("groundwatch_receiver_refused_requests_total", reason="shutting_down") == 1
-    assert gone(workers)
+    assert results(sink, "local", "faithfulness") == {"scored": 5}
+    assert gone(children)
 
 
-def test_a_trace_whose_quiet_period_is_too_long_is_released_incomplete(start_sidecar: StartSidecar) -> None:
-    sidecar = start_sidecar(assembly={"quiet_seconds": 60}, process={"grace_seconds": 3})
+def test_a_trace_whose_quiet_period_is_too_long_is_released_incomplete(
+    start_sidecar: StartSidecar, sink: LogSink
+) -> None:
+    sidecar = start_sidecar(assembly={"quiet_seconds": 60}, process={"grace_seconds": 3}, export=export(sink))
     sidecar.send(body(rag_trace(random.Random(2))))
-    last: list[Metrics] = []
-
-    def closed() -> bool:
-        try:
-            last.append(sidecar.metrics())
-        except httpx.TransportError:
-            return True
-        return False
-
-    sidecar.process.send_signal(signal.SIGTERM)
-    until(closed, "/metrics closes", step=0.02)
-    assert sidecar.process.wait(20) == 0, sidecar.log
-    assert last[-1].total("groundwatch_traces_released_total", reason="drain") == 1
+    assert sidecar.terminate() == 0, sidecar.log
     # Incomplete is in the coverage, and never a score.
-    assert last[-1].total("groundwatch_local_weight_total", metric="faithfulness", outcome="scored") == 0
-    assert last[-1].total("groundwatch_local_weight_total", metric="faithfulness", outcome="failed") == 1
+    assert results(sink, "local", "faithfulness") == {"incomplete": 1}
 
 
 def test_the_second_signal_forces_the_end(start_sidecar: StartSidecar) -> None:
@@ -113,7 +129,7 @@ def test_a_state_directory_belongs_to_one_process_and_tells_of_a_crash(
     third = start_sidecar(process=state)
     assert third.metrics().total("groundwatch_unclean_shutdown") == 1
     assert third.terminate() == 0
-    assert start_sidecar(process=state).metrics().total("groundwatch_unclean_shutdown") == 0
+    assert not (tmp_path / "state" / "running").exists()  # the mark by which the next start would know
 
 
 @pytest.mark.parametrize("which", ["http", "grpc"])
@@ -167,30 +183,48 @@ def test_a_worker_killed_in_its_work_is_replaced_and_nothing_is_lost(sidecar: Si
     assert successor.pid != worker.pid
 
 
-def test_the_judge_queue_is_drained_too(start_sidecar: StartSidecar, judge: JudgeServer) -> None:
-    judge.judge.delay_seconds = 0.3
+def test_the_judge_queue_is_drained_too(start_sidecar: StartSidecar, judge: JudgeServer, sink: LogSink) -> None:
+    judge.judge.delay_seconds = 0.2
     sidecar = start_sidecar(
         judge=judge.section(scorers=["faithfulness"], cache_entries=0),
         sampling={"rate": 1.0},
         judging={"concurrency": 2},
+        export=export(sink),
     )
     dice = random.Random(6)
-    for number in range(6):
-        sidecar.send(body(rag_trace(dice, response=f"The hotel limit is {number + 100} euros per night.")))
+    for _ in range(6):
+        sidecar.send(body(rag_trace(dice)))
     sidecar.wait(lambda now: now.total("groundwatch_judging_waiting") >= 1, "jobs wait")
-    last: list[Metrics] = []
+    assert sidecar.terminate() == 0, sidecar.log
+    assert results(sink, "judged", "faithfulness") == {"scored": 6}
 
-    def closed() -> bool:
-        try:
-            last.append(sidecar.metrics())
-        except httpx.TransportError:
-            return True
-        return False
 
-    sidecar.process.send_signal(signal.SIGTERM)
-    until(closed, "/metrics closes", step=0.02)
-    assert sidecar.process.wait(30) == 0, sidecar.log
-    assert last[-1].by("groundwatch_judging_results_total", "outcome") == {"scored": 6}, last[-1].text
+def test_rates_change_while_it_runs_and_a_bad_file_changes_nothing(
+    start_sidecar: StartSidecar, judge: JudgeServer, tmp_path: Path
+) -> None:
+    sections = {"judge": judge.section(scorers=["faithfulness"]), "sampling": {"rate": 1.0, "floor": 0.0001}}
+    sidecar = start_sidecar(**sections)  # type: ignore[arg-type]  # sections by name
+    config = yaml.safe_load(sidecar.config.read_text(encoding="utf-8"))
+    dice = random.Random(9)
+    sidecar.send(body(rag_trace(dice)))
+    now = sidecar.wait_for_interactions(1)
+    assert now.total("groundwatch_interactions_total", fate="queued") == 1
+
+    sidecar.config.write_text("sampling: {rate: 7}\n", encoding="utf-8")
+    sidecar.process.send_signal(signal.SIGHUP)
+    until(lambda: "reload_refused" in sidecar.log, "the bad file is refused")
+    assert "sampling.rate" in sidecar.log
+
+    config["sampling"]["rate"] = 0.0001
+    config["assembly"]["quiet_seconds"] = 0.4
+    sidecar.config.write_text(yaml.safe_dump(config), encoding="utf-8")
+    sidecar.process.send_signal(signal.SIGHUP)
+    until(lambda: " reloaded" in sidecar.log, "the good file is taken")
+    assert re.search(r" reloaded.*assembly", sidecar.log)  # what has to wait for a restart is named
+    for _ in range(5):
+        sidecar.send(body(rag_trace(dice)))
+    now = sidecar.wait_for_interactions(6)
+    assert now.by("groundwatch_interactions_total", "fate") == {"queued": 1, "sampled_out": 5}
 
 
 def test_stopping_while_it_starts_is_an_orderly_end(start_sidecar: StartSidecar) -> None:

@@ -205,21 +205,19 @@ def test_all_that_came_in_is_accounted_for(sidecar: Sidecar, seed: int) -> None:
 
 
 def test_the_recordings_of_all_libraries_are_accounted_for(sidecar: Sidecar) -> None:
-    """Every recorded request, twice, in any order: what is doubled or late is told apart, and nothing is lost."""
+    """Every recorded request in any order, and some of them again: what is doubled or late is told apart."""
     dice = random.Random(3)
     bodies = list(recordings.requests())
-    for _ in range(2):
-        dice.shuffle(bodies)
-        for _, signal, body in bodies:
-            transport, json = dice.choice([("grpc", False), ("http", False), ("http", True)])
-            sidecar.send(
-                recordings.as_json(body, signal) if json else body, signal, transport=transport, json=json
-            )
+    dice.shuffle(bodies)
+    again = bodies[::4]
+    for _, signal, body in bodies + again:
+        transport, json = dice.choice([("grpc", False), ("http", False), ("http", True)])
+        sidecar.send(recordings.as_json(body, signal) if json else body, signal, transport=transport, json=json)
     now = quiet(sidecar)
     assert now.total("groundwatch_traces_examined_total", found="error") == 0
     assert now.total("groundwatch_items_total", outcome="duplicate") + now.total(
         "groundwatch_items_total", outcome="late"
-    ) >= sum(1 for _ in bodies)
+    ) >= len(again)
 
 
 def quiet(sidecar: Sidecar) -> Metrics:

@@ -96,12 +96,12 @@ class Sidecar:
         name: str = "run",
     ) -> None:
         directory.mkdir(parents=True, exist_ok=True)
-        file = directory / f"{name}.yaml"
-        file.write_text(yaml.safe_dump(dict(config)), encoding="utf-8")
+        self.config = directory / f"{name}.yaml"
+        self.config.write_text(yaml.safe_dump(dict(config)), encoding="utf-8")
         self._log = directory / f"{name}.log"
         with self._log.open("wb") as log:
             self.process = subprocess.Popen(
-                [COMMAND, "run", "-c", str(file)],
+                [COMMAND, "run", "-c", str(self.config)],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
