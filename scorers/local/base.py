@@ -8,40 +8,13 @@ from collections.abc import Mapping, Sequence
 from scorers.interaction import Field, Interaction
 from scorers.local.engine import Engine
 from scorers.local.reading import Exchange
-from scorers.outcome import (
-    Failed,
-    FailedReason,
-    NotApplicable,
-    NotApplicableReason,
-    Outcome,
-    Result,
-    Verdict,
-)
+from scorers.needs import unmet
+from scorers.outcome import Outcome, Result, Verdict
 from scorers.scorer import Direction, Kind, ScorerInfo, Tier
 
 EVIDENCE_SENTENCES = 20
 EVIDENCE_CHARACTERS = 400
 """Bounds of what evidence quotes."""
-
-_ABSENT = {
-    Field.QUESTION: NotApplicableReason.NO_QUESTION,
-    Field.CONTEXTS: NotApplicableReason.NO_CONTEXTS,
-    Field.RESPONSE: NotApplicableReason.NO_RESPONSE,
-    Field.REFERENCE: NotApplicableReason.NO_REFERENCE,
-    Field.HISTORY: NotApplicableReason.NO_HISTORY,
-}
-_ORDER = (Field.RESPONSE, Field.QUESTION, Field.CONTEXTS)
-
-
-def blocked(interaction: Interaction, needs: frozenset[Field]) -> Outcome | None:
-    """Why `needs` do not hold: damaged is failed, unknown is not applicable; None where they hold."""
-    for name in _ORDER:
-        if name in needs and name in interaction.damage:
-            return Failed(FailedReason.INCOMPLETE, f"{name}: {interaction.damage[name]}")
-    for name in _ORDER:
-        if name in needs and getattr(interaction, name) is None:
-            return NotApplicable(_ABSENT[name])
-    return None
 
 
 def shown(text: str) -> str:
@@ -101,7 +74,7 @@ class LocalBase(ABC):
         return [[self._result(e)] for e in self._engine.exchanges(batch)]
 
     def _result(self, exchange: Exchange) -> Result:
-        outcome = blocked(exchange.interaction, self.needs)
+        outcome = unmet(self.needs, exchange.interaction)
         rated = Rated(outcome) if outcome is not None else self._rate(exchange)
         return Result(
             exchange.interaction.id,
