@@ -135,6 +135,7 @@ def start_sidecar(config: Path, log: Path) -> Child:
         sys.executable,
         str(HERE / "leash.py"),
         sys.executable,
+        "-P",  # a folder `collector` or `scorers` where the user stands must not be taken for ours
         "-m",
         "collector.cli",
         "run",
