@@ -129,6 +129,11 @@ def question(
             prompts.append(text)
             continue
         return Text(text, "top_input", node)
+    said = usable(call.user_text) if call is not None else None
+    for border in prompts:
+        inside = said is not None and len(border) < len(said) and squeeze(border) in squeeze(said)
+        if inside and not _holds_documents(border, asked):
+            return Text(border, "top_input")  # the prompt was made around it
     for node in group:
         if node.view is not None and node.view.variables and not node.serves:
             lowered = {key.lower(): value for key, value in node.view.variables.items()}

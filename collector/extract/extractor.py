@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from collector.extract.answer import Asked, Text, history, question, response, top_answer
@@ -14,7 +14,7 @@ from collector.extract.contexts import gather
 from collector.extract.conventions import conventions
 from collector.extract.conventions.generic import Generic
 from collector.extract.damage import ERROR_HINT, Findings, assess
-from collector.extract.identity import Identities, scalars
+from collector.extract.identity import Identities, Identity, scalars
 from collector.extract.inprompt import Gathered
 from collector.extract.join import partners
 from collector.extract.limits import Limits
@@ -265,16 +265,18 @@ class _Builder:
         said = squeeze(answered.text)
         if any(d.text and len(d.text) >= 20 and squeeze(d.text) in said for d in gathered.used or ()):
             return False  # what a search gave out, not what was made of it
-        return gathered.retrieved or bool(gathered.used) or any(n.role is Role.AGENT for n in path)
+        return gathered.retrieved or bool(gathered.used) or any(n.role is Role.AGENT for n in self._group)
 
     def _unanswered(self) -> bool:
         """Whether something was retrieved for an answer that failed, or whose spans are missing.
 
         Missing: the parent of the topmost span is in its own process, by the flags, and was never seen.
         """
+        top = self._tops[0]
+        if top.span.status is Status.ERROR and any(n.role is Role.AGENT for n in self._group):
+            return True
         if not self._retrieves():
             return False
-        top = self._tops[0]
         lost = bool(top.span.parent_span_id) and top.parent is None and top.span.parent_is_remote is False
         return lost or any(n.span.status is Status.ERROR for n in self._group)
 
@@ -332,7 +334,7 @@ class _Builder:
             options,
         )
         order = [*path, anchor, *self._above, *self._group]
-        identity = self._identities.read(order)
+        identity = self._identity(order, path)
         marks = set(findings.marks)
         if identity.scrubbed:
             marks.add(Mark.SCRUBBED)
@@ -376,6 +378,23 @@ class _Builder:
             attributes=scalars(order, options),
             trace_state=anchor.span.trace_state,
             ended_unix_nano=max(n.span.end_unix_nano for n in (*path, anchor) if id(n) in self._members),
+        )
+
+    def _identity(self, order: Sequence[Node], path: Sequence[Node]) -> Identity:
+        """By the attributes, else by what the functions on the path were given."""
+        identity = self._identities.read(order)
+        missing = [n for n in ("session", "user", "tenant") if getattr(identity, n) is None]
+        if not missing or identity.scrubbed:
+            return identity
+        payloads = [n.view.input for n in path if n.view is not None and n.view.input is not None]
+        told = self._identities.told(p.value for p in payloads if not p.hidden)
+        kept = {name: told[name] for name in missing if name in told}
+        return replace(
+            identity,
+            session=identity.session or kept.get("session", (None,))[0],
+            user=identity.user or kept.get("user", (None,))[0],
+            tenant=identity.tenant or kept.get("tenant", (None,))[0],
+            rules=(*identity.rules, *((name, rule) for name, (_, rule) in kept.items())),
         )
 
     def _model(self, call: Call | None, text: str | None) -> str | None:

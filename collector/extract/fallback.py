@@ -27,6 +27,7 @@ _INPUTS = (
 )  # fmt: skip
 
 
+_NOTHING = frozenset({"[]", "{}", "()"})
 Stage = tuple[Node, tuple[Document, ...]]
 """A step and the documents that it gave out, or was given."""
 
@@ -224,6 +225,8 @@ def _tool_text(group: Sequence[Node], prompt: Sequence[Message], call: Call | No
         asked = {name for m in (call.messages if call is not None else ()) for name in m.tools}
         if searching or any(_SEARCH.search(name) for name in asked):
             texts = [text for m in prompt for r in m.results if (text := _plain_text(r)) is not None]
+    if texts and all(text.strip() in _NOTHING for text in texts):
+        return Pieces((), "tool_empty", sure=True)
     texts = [text for text in texts if not is_redacted(text) and not is_scrubbed(text)]
     return Pieces(tuple(Document(text) for text in texts), "tool_text", sure=False) if texts else None
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from collector.extract.options import Options
@@ -23,10 +23,23 @@ SESSION = (
     "chat_id",
     "chatId",
 )
-USER = ("user.id", "user_id", "userId", "enduser.id", "end_user_id", "endUserId")
+USER = (
+    "user.id",
+    "user_id",
+    "userId",
+    "enduser.id",
+    "end_user_id",
+    "endUserId",
+    "enduser.pseudo.id",
+    "llm.user",
+    "gen_ai.request.user",
+)
 TENANT = ("tenant", "tenant.id", "tenant_id", "tenantId", "tenant.name", "tenant_name")
 """Last names of attributes that hold an identity, the surest first. A key matches when it is one, or ends with one
 behind a dot (`traceloop.association.properties.session_id`)."""
+_LEAVES = frozenset({*SESSION, *USER, *TENANT})
+_MAX_LAYERS = 4
+_MAX_OBJECTS = 64
 _IN_METADATA = {"session": ("session", "thread"), "user": ("user", "username"), "tenant": ()}
 """Bare names that count only inside of metadata: elsewhere they are too common."""
 _METADATA = re.compile(
@@ -132,6 +145,29 @@ class Identities:
             scrubbed,
             tuple(rules),
         )
+
+    def told(self, inputs: Iterable[Json]) -> dict[str, tuple[str, str]]:
+        """Identities by their well-known names in what an application's own functions were given, with those names."""
+        found: dict[str, tuple[str, str]] = {}
+        for value in inputs:
+            leaves: dict[str, str] = {}
+            layer: list[Json] = [value]
+            for _ in range(_MAX_LAYERS):
+                below: list[Json] = []
+                for item in layer[:_MAX_OBJECTS]:
+                    for key, inner in list(item.items())[:_MAX_OBJECTS] if isinstance(item, dict) else ():
+                        if isinstance(inner, dict):
+                            below.append(inner)
+                        elif key in _LEAVES and (text := _scalar(inner, self._max_chars)) is not None:
+                            leaves.setdefault(key, text)
+                layer = below
+            for name, (_, known) in self._names.items():
+                key = next((key for key in known if key in leaves), None)
+                if name != "reference" and name not in found and key is not None:
+                    text = leaves[key]
+                    if not is_scrubbed(text) and not is_redacted(text):
+                        found[name] = (text, f"input {key}")
+        return found
 
     def _pairs(self, attributes: Attributes) -> Iterator[tuple[str, Json]]:
         """Attributes, and what stands in those that hold metadata as an object."""

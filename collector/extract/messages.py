@@ -318,7 +318,7 @@ def messages(value: Json, max_chars: int, depth: int = 0) -> tuple[Message, ...]
         return tuple(found)
     if not isinstance(value, list) or not value:
         return None
-    if len(value) == 1 and isinstance(value[0], list):
+    if len(value) == 1 and isinstance(value[0], list) and message(value[0]) is None:
         return messages(value[0], max_chars, depth + 1)
     found = []
     for item in value[:MAX_MESSAGES]:

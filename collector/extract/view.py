@@ -20,7 +20,7 @@ from collector.extract.values import (
     loads,
     looks_encoded,
 )
-from collector.otlp.model import LogRecord, Span
+from collector.otlp.model import Attributes, LogRecord, Span
 
 _OPEN_STRING = re.compile(r'"(?:[^"\\]|\\.)*\\?', re.DOTALL)
 
@@ -126,7 +126,7 @@ class Source:
 
     def __init__(self, span: Span, logs: Sequence[LogRecord], max_chars: int) -> None:
         self.span = span
-        self.attributes = span.attributes
+        self.attributes = _decoded(span.attributes)
         self.logs = logs
         self.max_chars = max_chars
         self.roots = {key.partition(".")[0] for key in span.attributes}
@@ -157,6 +157,20 @@ class Source:
         """The value of a key with all layers of JSON taken off, also around strings; None where absent."""
         raw = self.attributes.get(key)
         return Payload(raw, self.max_chars, quoted=True).value if raw is not None else None
+
+
+def _decoded(attributes: Attributes) -> Attributes:
+    """The attributes with values that are bytes as text, which some exporters make of JSON; no text stays as it is."""
+    if not any(isinstance(value, bytes) for value in attributes.values()):
+        return attributes
+    return {key: _text(value) if isinstance(value, bytes) else value for key, value in attributes.items()}
+
+
+def _text(value: bytes) -> str | bytes:
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return value
 
 
 class Convention(Protocol):

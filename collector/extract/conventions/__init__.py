@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collector.extract.conventions.generic import Generic
+from collector.extract.conventions.genkit import Genkit
 from collector.extract.conventions.google_adk import GoogleADK
 from collector.extract.conventions.haystack import Haystack
+from collector.extract.conventions.laminar import Laminar
 from collector.extract.conventions.langfuse import Langfuse
 from collector.extract.conventions.langsmith import LangSmith
 from collector.extract.conventions.logfire import Logfire
@@ -32,6 +34,8 @@ def conventions(options: Options) -> tuple[Convention, ...]:
         MLflow(),
         Haystack(),
         VercelAI(),
+        Genkit(),
+        Laminar(),
         GoogleADK(),
         TruLens(),
         PydanticAI(),

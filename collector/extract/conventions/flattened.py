@@ -42,7 +42,7 @@ def flat_messages(attributes: Mapping[str, Json], prefix: str, inner: str) -> tu
         for piece in flattened(fields, "contents."):
             kind = piece.get("message_content.type") or piece.get("type")
             text = as_text(piece.get("message_content.text") or piece.get("text"))
-            if text is not None and kind not in ("reasoning", "thinking"):
+            if text is not None and kind not in ("reasoning", "thinking") and text not in parts[:1]:
                 parts.append(text)
         names = tuple(
             n for key, value in fields.items() if key.endswith("function.name") and (n := as_text(value))
