@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from collector.commands.common import add_config_argument, read_config
+from collector.commands.common import add_config_argument, read_config, through_proxies
 from collector.config import Config
 from collector.configfile import ConfigError
 from collector.estimates.sums import Measure, series_needed
@@ -160,7 +160,9 @@ async def _judge(config: Config, report: _Report) -> None:
 
 def _health(url: str) -> int:
     try:
-        reply = httpx.get(f"{url.rstrip('/')}/readyz", timeout=_TIMEOUT_SECONDS)
+        reply = httpx.get(
+            f"{url.rstrip('/')}/readyz", timeout=_TIMEOUT_SECONDS, trust_env=through_proxies(url)
+        )
     except httpx.HTTPError as error:
         sys.stderr.write(f"{url}: no answer ({error})\n")
         return 1

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import ipaddress
 import os
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from collector.config import Config
 from collector.configfile import load
@@ -29,3 +31,12 @@ def read_config(args: argparse.Namespace) -> Config:
     if path is None and os.environ.get("GROUNDWATCH_CONFIG"):
         path = Path(os.environ["GROUNDWATCH_CONFIG"])
     return load(Config, path, os.environ)
+
+
+def through_proxies(url: str) -> bool:
+    """Whether HTTP_PROXY and the like apply: no proxy leads to this machine's own loopback."""
+    host = urlsplit(url).hostname or ""
+    try:
+        return not ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host != "localhost"

@@ -8,6 +8,8 @@ import sys
 
 import httpx
 
+from collector.commands.common import through_proxies
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("trace_id", metavar="TRACE_ID", help="32 hex digits, as your tracing backend shows it")
@@ -34,7 +36,12 @@ def run(args: argparse.Namespace) -> int:
             return 2
         headers["authorization"] = f"Bearer {token}"
     try:
-        reply = httpx.get(f"{args.url.rstrip('/')}/api/v1/why/{trace_id}", headers=headers, timeout=10)
+        reply = httpx.get(
+            f"{args.url.rstrip('/')}/api/v1/why/{trace_id}",
+            headers=headers,
+            timeout=10,
+            trust_env=through_proxies(args.url),
+        )
     except httpx.HTTPError as error:
         sys.stderr.write(f"{args.url}: no answer ({error}): is groundwatch running there? Give another --url\n")
         return 1

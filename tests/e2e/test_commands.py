@@ -115,7 +115,8 @@ def test_check_says_what_is_good_and_what_is_not(tmp_path: Path, judge: JudgeSer
 
 
 def test_check_knows_a_running_groundwatch(sidecar: Sidecar, tmp_path: Path) -> None:
-    code, _, error = run_command("check", "--health", sidecar.http)
+    proxy = {"HTTP_PROXY": f"http://127.0.0.1:{free_port(0)}", "NO_PROXY": "", "no_proxy": ""}
+    code, _, error = run_command("check", "--health", sidecar.http, env=proxy)
     assert code == 0, error
     port = int(sidecar.http.rpartition(":")[2])
     config = ports()
