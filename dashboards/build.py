@@ -8,7 +8,11 @@ from pathlib import Path
 
 import yaml
 
+from dashboards.alert_tests import alert_tests
+from dashboards.alerting import Alert, alert_rules
+from dashboards.health_alerts import health_alerts
 from dashboards.options import Options
+from dashboards.quality_alerts import quality_alerts
 from dashboards.recording import recording_rules
 
 HERE = Path(__file__).parent
@@ -17,7 +21,17 @@ HEAD = "# Made by `python -m dashboards.build`; changes by hand are lost.\n"
 
 def generated(options: Options) -> dict[str, str]:
     """Every generated file by its path below this folder."""
-    return {"prometheus/recording.yml": as_yaml(recording_rules(options))}
+    alerts = all_alerts(options)
+    return {
+        "prometheus/recording.yml": as_yaml(recording_rules(options)),
+        "prometheus/alerts.yml": as_yaml(alert_rules(alerts, options)),
+        "prometheus/tests/alerts.yml": as_yaml(alert_tests(options)),
+    }
+
+
+def all_alerts(options: Options) -> list[Alert]:
+    """Every alert, those about quality first."""
+    return [*quality_alerts(options), *health_alerts(options)]
 
 
 def as_yaml(content: object) -> str:
