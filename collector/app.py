@@ -13,7 +13,7 @@ from collector.assembly.assembler import Assembler
 from collector.config import Config, LogFormat
 from collector.configfile import ConfigError
 from collector.estimates.estimates import Estimates
-from collector.estimates.sums import Measure
+from collector.estimates.measures import Measure
 from collector.examine import Examination
 from collector.exporters.endpoint import OwnEndpointError, refuse_own
 from collector.exporters.exemplars import ScoreExemplars
@@ -52,11 +52,12 @@ from collector.web.recent import Recent
 from collector.web.server import HttpServer
 from scorers.catalog import judged, runnable
 from scorers.errors import ScorerError
+from scorers.interaction import Interaction
 from scorers.judge.client import Runtime
 from scorers.judge.service import Judge
 from scorers.local import build as build_local
 from scorers.local import describe as describe_local
-from scorers.scorer import Direction, Tier
+from scorers.scorer import Direction, LocalScorer, Tier
 
 _LOG_EVENT_HINTS = (b"gen_ai.operation.name", b"gen_ai.system")
 """Spans with these may have their content in log records, which come in requests of their own, mostly later."""
@@ -108,16 +109,33 @@ def build(
 
     # --- from the end to the beginning, since each stage is handed its downstream
     sampler = Sampler(config.sampling, seed=config.seed, clock=clock, telemetry=telemetry)
-    estimates = Estimates(
-        config.estimates, declared=declared, segment_names=sampler.segment_names, clock=clock, telemetry=telemetry
-    )
+    try:
+        estimates = Estimates(
+            config.estimates,
+            declared=declared,
+            segment_names=sampler.segment_names,
+            clock=clock,
+            telemetry=telemetry,
+            seed=config.seed,
+            fingerprints=_fingerprints(local),
+        )
+    except ValueError as error:
+        raise StartError(str(error)) from error
     recent = Recent(clock, frozenset(m for m, d in directions.items() if d is Direction.LOWER_IS_BETTER))
     evaluation_events = _evaluation_events(config, clock, telemetry)
     exemplars = ScoreExemplars(telemetry, [metric.metric for metric in judge.metrics] if judge is not None else [])
     sinks = [estimates.settle, exemplars.settle, recent.settle]
     if evaluation_events is not None:
         sinks.append(evaluation_events.settle)
-    flow = Flow(sampler=sampler, announce=estimates.announce, sinks=sinks, notes=ring, telemetry=telemetry)
+    flow = Flow(
+        sampler=sampler,
+        announce=estimates.announce,
+        sinks=sinks,
+        notes=ring,
+        telemetry=telemetry,
+        seen=estimates.seen,
+        diagnose=estimates.diagnose,
+    )
     judging: Judging | None = None
     if judge is not None:
         judging = Judging(
@@ -347,6 +365,12 @@ def _judge(
     return judge, [
         f"{name} is not judged: it needs an embeddings endpoint (judge.embeddings)." for name in left_out
     ]
+
+
+def _fingerprints(local: Sequence[LocalScorer]) -> dict[Measure, str]:
+    """What the results of these scorers carry: any interaction gives one of each, an empty one too."""
+    results = (result for scorer in local for found in scorer.score([Interaction("start")]) for result in found)
+    return {Measure(result.scorer, result.kind, result.tier): result.fingerprint for result in results}
 
 
 def endpoint_names(config: Config) -> list[str]:

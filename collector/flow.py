@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Protocol
 
 from collector.records.decision import Decision, Fate
+from collector.records.diagnosis import Diagnosis
 from collector.records.found import Found, Mark
 from collector.records.settled import Screened, Settled
 from collector.telemetry import metrics
@@ -35,23 +37,28 @@ class Flow:
 
     `judges` is None where no judge is configured: then nothing is queued and the decision is settled as sampled
     out under the policy's own name. `sinks` get every settled interaction, in the order given; they must not
-    block. Lives on the event loop.
+    block. `seen` is told of every interaction that counts when it is screened, `diagnose` tells its cause when it is
+    settled. Lives on the event loop.
     """
 
     def __init__(
         self,
         *,
         sampler: Decides,
-        announce: Callable[[Segments], None],
+        announce: Callable[[Segments], object],
         sinks: Sequence[Sink],
         notes: Notes,
         telemetry: Telemetry,
+        seen: Callable[[Found], None] | None = None,
+        diagnose: Callable[[Settled], Diagnosis] | None = None,
     ) -> None:
         self._sampler = sampler
         self._announce = announce
         self._sinks = tuple(sinks)
         self._notes = notes
         self._telemetry = telemetry
+        self._seen = seen
+        self._diagnose = diagnose
         self._found = telemetry.counter(metrics.INTERACTIONS_FOUND)
         self.judges: Judges | None = None
 
@@ -66,6 +73,8 @@ class Flow:
         segments = self._sampler.segments(found)
         if decision.fate is not Fate.FILTERED:
             self._announce(segments)
+            if self._seen is not None:
+                self._seen(found)
         self._note(
             found,
             "sampling",
@@ -92,6 +101,11 @@ class Flow:
         if settled.decision.fate is not Fate.FILTERED:
             for result in (*settled.local, *settled.judged):
                 self._note(settled.found, "scoring", f"{result.scorer} ({result.kind})", **_outcome(result))
+            if self._diagnose is not None:
+                diagnosis = self._diagnose(settled)
+                settled = replace(settled, diagnosis=diagnosis)
+                if diagnosis.cause is not None:
+                    self._note(settled.found, "diagnosis", diagnosis.cause, kind=str(diagnosis.kind))
         for sink in self._sinks:
             sink(settled)
 

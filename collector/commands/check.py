@@ -16,7 +16,9 @@ import httpx
 from collector.commands.common import add_config_argument, read_config, through_proxies
 from collector.config import Config
 from collector.configfile import ConfigError
-from collector.estimates.sums import Measure, series_needed
+from collector.estimates.measures import Measure
+from collector.estimates.objectives import problems
+from collector.estimates.sums import series_needed
 from scorers.catalog import judged, runnable
 from scorers.errors import ScorerError
 from scorers.judge.check import check as ask_judge
@@ -34,7 +36,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--judge", action="store_true", help="ask the judge one question for real (costs a call or two)"
     )
-    parser.add_argument("--health", metavar="URL", help="only ask the groundwatch that serves http://HOST:PORT whether it is ready")
+    parser.add_argument(
+        "--health", metavar="URL", help="only ask the groundwatch that serves http://HOST:PORT whether it is ready"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -50,6 +54,8 @@ def run(args: argparse.Namespace) -> int:
     report = _Report()
     report.good("the configuration is valid")
     _series(config, measures, report)
+    for problem in problems(config.estimates.objectives, measures, [one.name for one in config.sampling.segments]):
+        report.bad(problem)
     if not args.offline:
         _endpoints(config, report)
         if args.judge:
@@ -84,13 +90,21 @@ def _series(config: Config, measures: list[Measure], report: _Report) -> None:
     most = 1
     for segment in config.sampling.segments:
         most *= segment.max_values + 1
-    at_start, at_most = series_needed(measures, 1), series_needed(measures, most)
+    changes = config.estimates.changes
+    objectives = len(config.estimates.objectives)
+    at_start = series_needed(measures, 1, objectives=objectives)
+    at_most = series_needed(
+        measures, most, objectives=objectives, versions=changes.max_versions + 1, marks=changes.max_values
+    )
     budget = config.estimates.series_budget
-    line = f"{at_start} series of sums at start, at most {at_most} with all segment values; the budget is {budget}"
+    line = (
+        f"{at_start} series of sums at start, at most {at_most} with all segment values and releases; the budget is "
+        f"{budget}"
+    )
     if at_start > budget:
         report.bad(f"{line}: raise estimates.series_budget, or run fewer scorers")
     elif at_most > budget:
-        report.good(f"{line}; segment values beyond it are counted as 'other'")
+        report.good(f"{line}; segment values and releases beyond it are counted as 'other'")
     else:
         report.good(line)
 
@@ -160,9 +174,7 @@ async def _judge(config: Config, report: _Report) -> None:
 
 def _health(url: str) -> int:
     try:
-        reply = httpx.get(
-            f"{url.rstrip('/')}/readyz", timeout=_TIMEOUT_SECONDS, trust_env=through_proxies(url)
-        )
+        reply = httpx.get(f"{url.rstrip('/')}/readyz", timeout=_TIMEOUT_SECONDS, trust_env=through_proxies(url))
     except httpx.HTTPError as error:
         sys.stderr.write(f"{url}: no answer ({error})\n")
         return 1

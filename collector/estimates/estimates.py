@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+import threading
+from collections.abc import Iterable, Mapping, Sequence
 
+from collector.estimates.changes import Change, Changes, Version
+from collector.estimates.clusters import ClusterKeys, Clusters
+from collector.estimates.diagnosis import Diagnoser
+from collector.estimates.measures import Measure, Measures, Term, ratio, term
+from collector.estimates.objectives import Objectives, problems
 from collector.estimates.options import Options
-from collector.estimates.sums import Measure, Sums, Term
-from collector.estimates.window import Estimate, Wanted, Window, Windows
+from collector.estimates.sums import SegmentKey, Sums, series_needed
+from collector.estimates.totals import PARTS, Totals
+from collector.estimates.window import CauseShare, Estimate, VersionMean, Window, Windows
 from collector.pipeline.clock import Clock
 from collector.records.decision import Fate
+from collector.records.found import Found
 from collector.records.settled import Settled
 from collector.telemetry import metrics
 from collector.telemetry.instruments import Telemetry
 from collector.telemetry.spec import Family
-from scorers.outcome import FailedReason, NotApplicable, Result, Score
+from scorers.outcome import Result
+from scorers.scorer import Kind
 
 _MAX_INSTRUMENTS = 8
 """Fingerprints shown per measure; a configuration has one, a reload or a new model a few more."""
@@ -24,7 +33,10 @@ class Estimates:
     """The downstream of scoring that every number comes from.
 
     `declared` are the measures that the configured scorers can give; their series exist at 0 from the start.
-    `settle` and `announce` belong to one thread (the event loop); `families` may be called from any.
+    `fingerprints` are those of the local scorers where they are known: so are the series of the control variates.
+    `seed` is shared by replicas, so that they agree on the random groups. Raises ValueError for segment names that
+    can not be labels and for objectives that can not be measured.
+    `settle`, `announce` and `seen` belong to one thread (the event loop); `families` may be called from any.
     """
 
     def __init__(
@@ -35,21 +47,67 @@ class Estimates:
         segment_names: Sequence[str],
         clock: Clock,
         telemetry: Telemetry,
+        seed: str = "groundwatch",
+        fingerprints: Mapping[Measure, str] | None = None,
     ) -> None:
-        self._sums = Sums(declared, segment_names, series_budget=options.series_budget)
-        self._windows = Windows(min_n_eff_interval=options.min_n_eff_interval)
         self._clock = clock
         self._telemetry = telemetry
-        self._instruments: dict[Measure, set[str]] = {}
+        self._budget = options.series_budget
+        self._lock = threading.Lock()
+        self._measures = Measures()
+        self._sums = Sums(self._measures, segment_names)
+        self._totals = Totals(self._measures)
+        self._changes = Changes(options.changes, self._measures, room=self._room, folded=self._fold)
+        self._clusters = {
+            Kind.JUDGED: Clusters(
+                most=options.clusters.max_judged, max_age_seconds=options.clusters.max_age_seconds
+            ),
+            Kind.LOCAL: Clusters(
+                most=options.clusters.max_local, max_age_seconds=options.clusters.max_age_seconds
+            ),
+        }
+        self._keys = ClusterKeys(options.clusters.by, seed)
+        self.diagnose = Diagnoser(options.diagnosis)
+        self._shown: dict[int, set[str]] = {}
+        for measure in declared:
+            self._declare(measure)
+        wrong = problems(options.objectives, self._measures.all, segment_names)
+        if wrong:
+            raise ValueError("\n".join(wrong))
+        self._objectives = Objectives(options.objectives, self._declare, segment_names)
+        for measure, fingerprint in (fingerprints or {}).items():
+            self._totals.born(self._declare(measure), fingerprint)
+        self._windows = Windows(
+            self._measures,
+            self._sums,
+            self._totals,
+            self._changes,
+            min_n_eff_interval=options.min_n_eff_interval,
+        )
         self._settled = {
             fate: telemetry.counter(metrics.SETTLED, fate=fate) for fate in Fate if fate != "filtered"
         }
-        self._folded = telemetry.counter(metrics.SEGMENTS_FOLDED)
-        telemetry.gauge(metrics.SERIES).set_function(lambda: float(self._sums.series))
+        self._segments_folded = telemetry.counter(metrics.SEGMENTS_FOLDED)
+        self._evicted = {kind: telemetry.counter(metrics.CLUSTERS_EVICTED, kind=kind) for kind in Kind}
+        telemetry.gauge(metrics.SERIES).set_function(lambda: float(self.series))
+
+    def _declare(self, measure: Measure) -> int:
+        known = len(self._measures.all)
+        place = self._measures.add(measure)
+        if place == known:
+            for part in (self._sums, self._totals, self._changes):
+                part.declare()
+        return place
+
+    def _fold(self, dimension: str) -> None:
+        self._telemetry.inc(metrics.CHANGES_FOLDED, dimension=dimension)
+
+    def _room(self, more: int) -> bool:
+        return self.series + more <= self._budget
 
     @property
     def measures(self) -> tuple[Measure, ...]:
-        return self._sums.measures
+        return tuple(self._measures.all)
 
     @property
     def segments(self) -> tuple[tuple[str, ...], ...]:
@@ -58,15 +116,48 @@ class Estimates:
     @property
     def series(self) -> int:
         """Time series that the sums take now."""
-        return self._sums.series
+        return self._series(len(self._sums.segments))
+
+    def _series(self, segments: int) -> int:
+        rows = self._totals.control_rows
+        return PARTS * rows + series_needed(
+            self._measures.all,
+            segments,
+            objectives=len(self._objectives),
+            versions=self._changes.versions,
+            marks=self._changes.marks,
+            control_versions=0,
+        )
 
     def families(self) -> list[Family]:
-        """See `Sums.families`; makes this a `Source` for the Prometheus exporter."""
-        return self._sums.families()
+        """Every family for a scrape, all of one moment; makes this a `Source` for the Prometheus exporter."""
+        with self._lock:
+            later = [part.freeze() for part in (self._sums, self._totals, self._objectives, self._changes)]
+        return [family for families in later for family in families() if family.samples]
 
-    def announce(self, segments: Iterable[tuple[str, str]]) -> None:
-        """An interaction of these segments was screened: its series are born at 0 before it settles."""
-        self._sums.announce(segments)
+    def announce(self, segments: Iterable[tuple[str, str]]) -> SegmentKey:
+        """The key of an interaction's segment values; its series are born at 0 if they are new.
+
+        Call it when an interaction is screened: judging takes longer than a scrape, so Prometheus sees the zeros
+        first and `increase()` is exact. Over the series budget the key is that of `other`.
+        """
+        with self._lock:
+            return self._announce(segments)
+
+    def _announce(self, segments: Iterable[tuple[str, str]]) -> SegmentKey:
+        key = self._sums.key(segments)
+        if self._sums.known(key):
+            return key
+        if self._series(len(self._sums.segments) + 1) > self._budget:
+            self._segments_folded.inc()
+            return self._sums.other
+        self._sums.open(key)
+        return key
+
+    def seen(self, found: Found) -> None:
+        """An interaction was screened: its release, model and prompt are noted, and its release has sums at 0."""
+        with self._lock:
+            self._changes.seen(found, self._clock.unix_nano() / 1e9)
 
     def settle(self, settled: Settled) -> None:
         """Add one interaction at its settlement: sampled out, shed, answered or failed.
@@ -78,36 +169,66 @@ class Estimates:
         if decision.fate is Fate.FILTERED:
             return
         self._settled[decision.fate].inc()
-        local_weight = _ratio(decision.upstream_weight, settled.screening_probability)
-        terms = self._terms(settled.local, local_weight)
-        if decision.fate is Fate.QUEUED:
-            terms += self._terms(settled.judged, _ratio(local_weight, decision.probability))
-        folded = self._sums.folded
-        segment = self._sums.announce(settled.segments)
-        self._folded.inc(self._sums.folded - folded)
-        self._sums.add(terms, segment=segment, conditional=decision.conditional)
-        self._windows.add(self._clock.monotonic(), terms, segment=segment, conditional=decision.conditional)
+        now, now_unix = self._clock.monotonic(), self._clock.unix_nano() / 1e9
+        local_weight = ratio(decision.upstream_weight, settled.screening_probability)
+        judged_weight = ratio(local_weight, decision.probability) if decision.fate is Fate.QUEUED else 0.0
+        diagnosis = settled.diagnosis or self.diagnose(settled)
+        found = settled.found
+        key, shared = self._keys.of(found)
+        local_clusters, judged_clusters = self._clusters[Kind.LOCAL], self._clusters[Kind.JUDGED]
+        evicted = local_clusters.evicted, judged_clusters.evicted
+        with self._lock:
+            fingerprints: dict[int, str] = {}
+            local = self._terms(settled.local, local_weight, fingerprints, now_unix)
+            judged: list[Term] = []
+            if settled.judged and decision.fate is Fate.QUEUED:
+                judged = self._terms(settled.judged, judged_weight, {}, now_unix)
+            segment = self._announce(settled.segments)
+            version: Version = self._changes.seen(found, now_unix)
+            local_clusters.add(local, key, (), now, shared=shared)
+            terms = local
+            if judged:
+                judged_clusters.add(judged, key, segment, now, shared=shared)
+                terms = local + judged
+            self._sums.add(terms, segment, now, conditional=decision.conditional, local=len(local))
+            self._sums.diagnose(segment, diagnosis, _positive(local_weight), _positive(judged_weight))
+            self._totals.add(local, judged, now, key=key, fingerprints=fingerprints)
+            self._objectives.add(terms, segment)
+            self._changes.add(terms, version, now)
+        self._evicted[Kind.LOCAL].inc(local_clusters.evicted - evicted[0])
+        self._evicted[Kind.JUDGED].inc(judged_clusters.evicted - evicted[1])
 
-    def _terms(self, results: Sequence[Result], weight: float) -> list[Term]:
-        terms: dict[Measure, Term] = {}
+    def _terms(
+        self, results: Sequence[Result], weight: float, fingerprints: dict[int, str], now_unix: float
+    ) -> list[Term]:
+        terms: dict[int, Term] = {}
+        usable = 0 < weight < math.inf
         for result in results:
-            measure = Measure(result.scorer, result.kind, result.tier)
-            if not (0 < weight < math.inf):
+            if not usable:
                 self._telemetry.inc(metrics.ESTIMATES_IGNORED, reason="weight")
-            elif result.attempt:
+                continue
+            if result.attempt:
                 self._telemetry.inc(metrics.ESTIMATES_IGNORED, reason="attempt")
-            elif measure in terms:
+                continue
+            place = self._measures.place(result.scorer, result.kind, result.tier)
+            if place is None:
+                place = self._declare(Measure(result.scorer, result.kind, result.tier))
+            if place in terms:
                 self._telemetry.inc(metrics.ESTIMATES_IGNORED, reason="duplicate")
-            else:
-                terms[measure] = _term(measure, _ratio(weight, result.probability), result)
-                self._show_instrument(measure, result)
+                continue
+            own = weight if result.probability == 1 else ratio(weight, result.probability)
+            terms[place] = term(place, own, result)
+            fingerprints[place] = result.fingerprint
+            self._changes.instrument(place, result.fingerprint, now_unix)
+            self._show_instrument(place, result)
         return list(terms.values())
 
-    def _show_instrument(self, measure: Measure, result: Result) -> None:
-        shown = self._instruments.setdefault(measure, set())
+    def _show_instrument(self, place: int, result: Result) -> None:
+        shown = self._shown.setdefault(place, set())
         if result.fingerprint in shown or len(shown) >= _MAX_INSTRUMENTS:
             return
         shown.add(result.fingerprint)
+        measure = self._measures.all[place]
         self._telemetry.set(
             metrics.SCORER_INFO,
             1,
@@ -120,29 +241,30 @@ class Estimates:
 
     def estimate(self, measure: Measure, window: Window, segment: tuple[str, ...] | None = None) -> Estimate:
         """The estimate of one measure now, of all segments together where `segment` is None."""
-        (found,) = self._windows.estimates(self._clock.monotonic(), [(measure, segment)], window)
+        place = self._measures.place(measure.metric, measure.kind, measure.tier)
+        if place is None:
+            raise KeyError(measure)
+        (found,) = self._windows.estimates(self._clock.monotonic(), window, places=[place], segment=segment)
         return found
 
     def all(self, window: Window) -> list[Estimate]:
         """Every measure's estimate: the total first, then each segment that had an interaction in the window."""
-        wanted: list[Wanted] = []
-        for measure in self.measures:
-            wanted.append((measure, None))
-            if self._sums.segment_names:
-                wanted += [(measure, segment) for segment in self._windows.segments(measure)]
-        found = self._windows.estimates(self._clock.monotonic(), wanted, window)
-        return [e for e in found if e.segment is None or e.scored or e.not_applicable or e.failed]
+        places = range(len(self._measures.all))
+        each = bool(self._sums.segment_names)
+        return self._windows.estimates(self._clock.monotonic(), window, places=places, each=each)
+
+    def causes(self, window: Window, segment: tuple[str, ...] | None = None) -> list[CauseShare]:
+        """Share of interactions by cause: by the judge's scores, then by local ones."""
+        return self._windows.causes(self._clock.monotonic(), window, segment)
+
+    def versions(self, window: Window) -> list[VersionMean]:
+        """Means by service version."""
+        return self._windows.versions(self._clock.monotonic(), window)
+
+    def changes(self) -> list[Change]:
+        """The last values of each change dimension, with the times at which they were first and last seen."""
+        return self._changes.all()
 
 
-def _ratio(weight: float, probability: float) -> float:
-    return weight / probability if probability > 0 else math.nan
-
-
-def _term(measure: Measure, weight: float, result: Result) -> Term:
-    outcome = result.outcome
-    if isinstance(outcome, Score):
-        if 0 <= outcome.value <= 1:
-            return Term(measure, weight, outcome.value)
-        return Term(measure, weight, None, ("failed", FailedReason.SCORER_ERROR.value))
-    name = "not_applicable" if isinstance(outcome, NotApplicable) else "failed"
-    return Term(measure, weight, None, (name, outcome.reason.value))
+def _positive(weight: float) -> float:
+    return weight if 0 < weight < math.inf else 0.0

@@ -1,21 +1,23 @@
-"""The weighted sums: what every exported number is made of.
+"""The weighted sums of every segment: what every exported number is made of.
 
-One *series* is one measure (metric, kind, tier) in one combination of segment values. Its sums change and are read
-under one lock, so a scrape never sees half of an interaction.
+One *series* is one measure (metric, kind, tier) in one combination of segment values. The caller holds one lock
+while it adds an interaction and while it freezes, so a scrape never sees half of an interaction.
 """
 
 from __future__ import annotations
 
 import math
-import threading
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import accumulate
 
+from collector.estimates.measures import Measure, Measures, Term, controlled
+from collector.estimates.tally import Tally
+from collector.records.diagnosis import Cause, Diagnosis
 from collector.telemetry import metrics
 from collector.telemetry.spec import Family, MetricSpec
 from scorers.outcome import FailedReason, NotApplicableReason
-from scorers.scorer import Kind, Tier
+from scorers.scorer import Kind
 
 OTHER = "other"
 """The segment value of everything that the config does not name."""
@@ -32,48 +34,60 @@ _REASONS = {
 }
 """Reasons that are born at 0 for each measure."""
 _RESERVED = frozenset(
-    {"metric", "kind", "tier", "outcome", "reason", "le", "quantile", "instance", "job", "window", "severity"}
+    {
+        "metric",
+        "kind",
+        "tier",
+        "outcome",
+        "reason",
+        "le",
+        "quantile",
+        "instance",
+        "job",
+        "window",
+        "severity",
+        "cause",
+    }
 )
 _LABEL_CHARACTERS = 128
 
-W, W2, WY, W2Y, W2Y2, NOT_APPLICABLE, FAILED = range(7)
-"""Places in a series' list of sums; the weight of the scored is `W`."""
-PLACES = 7
+CONDITIONAL = 0
+CAUSES_AT = {Kind.LOCAL: 1, Kind.JUDGED: 1 + len(Cause)}
+"""Where a segment's weights by cause begin, in the order of `Cause`."""
+_CAUSE_PLACE = {cause: place for place, cause in enumerate(Cause)}
+_HEAD = 1 + 2 * len(Cause)
+W, W2, WY, W2Y, W2Y2, NOT_APPLICABLE, FAILED, C2, CY, CYY, N_SCORED, N_NOT_APPLICABLE, N_FAILED = range(13)
+"""Places in a measure's row of sums; the weight of the scored is `W`. C are the cluster sums (judged only), N plain
+counts of interactions, for windows."""
+WIDTH = 13
+
+SegmentKey = tuple[str, ...]
+Later = Callable[[], list[Family]]
+"""Makes families of a state that was copied before."""
 
 
-@dataclass(frozen=True, slots=True)
-class Measure:
-    """What is measured: the metric's name with the kind and (local only) the tier of the scorer."""
-
-    metric: str
-    kind: Kind
-    tier: Tier | None = None
-
-    @property
-    def labels(self) -> tuple[str, ...]:
-        """Label values of this measure in its kind's families."""
-        return (self.metric,) if self.kind is Kind.JUDGED else (self.metric, self.tier.value if self.tier else "")
+def row_at(place: int) -> int:
+    """Where the row of a measure begins in a segment's tally."""
+    return _HEAD + place * WIDTH
 
 
-@dataclass(frozen=True, slots=True)
-class Term:
-    """One interaction's contribution to one series. `value` is the score, None where there is none."""
+class _Segment:
+    __slots__ = ("bins", "tally")
 
-    measure: Measure
-    weight: float
-    value: float | None
-    unscored: tuple[str, str] | None = None
+    def __init__(self) -> None:
+        self.tally = Tally(_HEAD)
+        self.bins: list[list[float]] = []
+        """Judged distributions by measure, not cumulative; empty lists for local measures."""
 
 
 class Sums:
-    """Five sums, outcome weights and the distribution of every series.
+    """Five sums, cluster sums, outcome weights, causes and the distribution of every segment.
 
     `segment_names` become label names; a bad or reserved one raises ValueError. Every declared measure is born at
     0 for segment `other` at once, and for each further combination of segment values when `announce` names it.
-    `folded` counts the announcements that went to `other` because of the budget.
     """
 
-    def __init__(self, declared: Iterable[Measure], segment_names: Sequence[str], *, series_budget: int) -> None:
+    def __init__(self, measures: Measures, segment_names: Sequence[str]) -> None:
         self._names = tuple(segment_names)
         for name in self._names:
             if not (name.isascii() and name.isidentifier()) or name.startswith("__") or name in _RESERVED:
@@ -83,139 +97,133 @@ class Sums:
                 )
         if len(set(self._names)) != len(self._names):
             raise ValueError(f"segments: a name occurs twice in {list(self._names)}; name each segment once")
-        self._budget = series_budget
-        self.folded = 0
-        self._lock = threading.Lock()
-        self._measures: list[Measure] = []
-        self._sums: dict[tuple[Measure, tuple[str, ...]], list[float]] = {}
-        self._judged_distribution: dict[tuple[Measure, tuple[str, ...]], list[float]] = {}
-        self._local_distribution: dict[Measure, list[float]] = {}
-        self._reasons: dict[Measure, dict[tuple[str, str], float]] = {}
-        self._conditional: dict[tuple[str, ...], int] = {}
-        self._open(tuple(OTHER for _ in self._names))
-        for measure in declared:
-            self.declare(measure)
-
-    @property
-    def measures(self) -> tuple[Measure, ...]:
-        return tuple(self._measures)
+        self._measures = measures
+        self._segments: dict[SegmentKey, _Segment] = {}
+        self._local_bins: list[list[float]] = []
+        self._reasons: list[dict[tuple[str, str], float]] = []
+        self.other = tuple(OTHER for _ in self._names)
+        self.open(self.other)
 
     @property
     def segment_names(self) -> tuple[str, ...]:
         return self._names
 
     @property
-    def segments(self) -> tuple[tuple[str, ...], ...]:
+    def segments(self) -> tuple[SegmentKey, ...]:
         """Combinations of segment values that have series, `other` first."""
-        with self._lock:
-            return tuple(self._conditional)
+        return tuple(self._segments)
 
-    @property
-    def series(self) -> int:
-        """Time series that the sums take in an exposition."""
-        return series_needed(self._measures, len(self._conditional))
+    def tallies(self) -> Iterator[tuple[SegmentKey, Tally]]:
+        """Every segment's tally, for windows."""
+        for key, segment in self._segments.items():
+            yield key, segment.tally
 
-    def declare(self, measure: Measure) -> None:
-        """Give a measure its series, at 0, in every known segment; known measures are left alone."""
-        if measure in self._reasons:
-            return
-        with self._lock:
-            self._measures.append(measure)
-            self._reasons[measure] = dict.fromkeys(_REASONS[measure.kind], 0.0)
-            if measure.kind is Kind.LOCAL:
-                self._local_distribution[measure] = [0.0] * len(_LE)
-            for segment in self._conditional:
-                self._birth(measure, segment)
+    def declare(self) -> None:
+        """Give the measure numbered last its row, at 0, in every known segment."""
+        measure = self._measures.all[-1]
+        self._reasons.append(dict.fromkeys(_REASONS[measure.kind], 0.0))
+        self._local_bins.append([] if measure.kind is Kind.JUDGED else [0.0] * len(_LE))
+        for segment in self._segments.values():
+            self._birth(segment, measure)
 
-    def _birth(self, measure: Measure, segment: tuple[str, ...]) -> None:
-        self._sums[measure, segment] = [0.0] * PLACES
-        if measure.kind is Kind.JUDGED:
-            self._judged_distribution[measure, segment] = [0.0] * len(_LE)
+    def _birth(self, segment: _Segment, measure: Measure) -> None:
+        segment.tally.extend(WIDTH)
+        segment.bins.append([0.0] * len(_LE) if measure.kind is Kind.JUDGED else [])
 
-    def _open(self, segment: tuple[str, ...]) -> None:
-        with self._lock:
-            self._conditional[segment] = 0
-            for measure in self._measures:
-                self._birth(measure, segment)
-
-    def announce(self, segments: Iterable[tuple[str, str]]) -> tuple[str, ...]:
-        """The key of an interaction's segment values; its series are born at 0 if they are new.
-
-        Call it when an interaction is screened: judging takes longer than a scrape, so Prometheus sees the zeros
-        first and `increase()` is exact. Over the series budget the key is that of `other`.
-        """
+    def key(self, segments: Iterable[tuple[str, str]]) -> SegmentKey:
+        """The label values of an interaction's segment values."""
         given = dict(segments)
-        key = tuple(label_value(given.get(name, OTHER)) for name in self._names)
-        if key in self._conditional:
-            return key
-        if series_needed(self._measures, len(self._conditional) + 1) > self._budget:
-            self.folded += 1
-            return tuple(OTHER for _ in self._names)
-        self._open(key)
-        return key
+        return tuple([label_value(given.get(name, OTHER)) for name in self._names])
 
-    def add(self, terms: Sequence[Term], *, segment: tuple[str, ...], conditional: bool) -> None:
-        """Add one settled interaction, all its terms at once."""
-        for term in terms:
-            self.declare(term.measure)
-        with self._lock:
-            if conditional:
-                self._conditional[segment] += 1
-            for term in terms:
-                self._add(term, segment)
+    def known(self, key: SegmentKey) -> bool:
+        return key in self._segments
 
-    def _add(self, term: Term, segment: tuple[str, ...]) -> None:
-        sums = self._sums[term.measure, segment]
-        w, y = term.weight, term.value
-        if y is None:
-            assert term.unscored is not None
-            sums[NOT_APPLICABLE if term.unscored[0] == "not_applicable" else FAILED] += w
-            reasons = self._reasons[term.measure]
-            reasons[term.unscored] = reasons.get(term.unscored, 0.0) + w
-            return
-        wy = w * y
-        sums[W] += w
-        sums[W2] += w * w
-        sums[WY] += wy
-        sums[W2Y] += w * wy
-        sums[W2Y2] += wy * wy
-        distribution = (
-            self._judged_distribution[term.measure, segment]
-            if term.measure.kind is Kind.JUDGED
-            else self._local_distribution[term.measure]
-        )
-        for place in range(bisect_left(SCORE_BOUNDS, y), len(distribution)):
-            distribution[place] += w
+    def open(self, key: SegmentKey) -> None:
+        """Series at 0 for one more combination of segment values."""
+        segment = self._segments[key] = _Segment()
+        for measure in self._measures.all:
+            self._birth(segment, measure)
 
-    def read(self, measure: Measure, segment: tuple[str, ...]) -> tuple[float, ...]:
-        """The sums of one series at one moment, by the places above; KeyError where there is no such series."""
-        with self._lock:
-            return tuple(self._sums[measure, segment])
+    def add(self, terms: Sequence[Term], key: SegmentKey, now: float, *, conditional: bool, local: int) -> None:
+        """Add the terms of one settled interaction; the first `local` of them are of local measures."""
+        segment = self._segments[key]
+        tally = segment.tally
+        tally.touch(now)
+        values = tally.values
+        if conditional:
+            values[CONDITIONAL] += 1
+        for position, term in enumerate(terms):
+            at = _HEAD + term.place * WIDTH
+            w, y = term.weight, term.value
+            if y is None:
+                unscored = term.unscored
+                assert unscored is not None
+                not_applicable = unscored[0] == "not_applicable"
+                values[at + (NOT_APPLICABLE if not_applicable else FAILED)] += w
+                values[at + (N_NOT_APPLICABLE if not_applicable else N_FAILED)] += 1
+                reasons = self._reasons[term.place]
+                reasons[unscored] = reasons.get(unscored, 0.0) + w
+                continue
+            wy = w * y
+            values[at] += w
+            values[at + W2] += w * w
+            values[at + WY] += wy
+            values[at + W2Y] += w * wy
+            values[at + W2Y2] += wy * wy
+            values[at + N_SCORED] += 1
+            bins = self._local_bins[term.place] if position < local else segment.bins[term.place]
+            bins[bisect_left(SCORE_BOUNDS, y)] += w
+            own = term.own
+            if own is not None and position >= local:
+                values[at + C2] += own[0]
+                values[at + CY] += own[1]
+                values[at + CYY] += own[2]
 
-    def families(self) -> list[Family]:
-        """Every family for a scrape, all of one moment. May be called from any thread."""
-        with self._lock:
-            sums = [(measure, segment, values[:]) for (measure, segment), values in self._sums.items()]
-            judged = [(m.labels, s, values[:]) for (m, s), values in self._judged_distribution.items()]
-            local = [(m.labels, (), values[:]) for m, values in self._local_distribution.items()]
-            reasons = [(measure, dict(weights)) for measure, weights in self._reasons.items()]
-            conditional = list(self._conditional.items())
+    def diagnose(self, key: SegmentKey, diagnosis: Diagnosis, local_weight: float, judged_weight: float) -> None:
+        """Add the causes of the interaction that `add` was called with last; a weight of 0 adds nothing."""
+        values = self._segments[key].tally.values
+        if diagnosis.local is not None:
+            values[1 + _CAUSE_PLACE[diagnosis.local]] += local_weight
+        if diagnosis.judged is not None:
+            values[1 + len(Cause) + _CAUSE_PLACE[diagnosis.judged]] += judged_weight
+
+    def freeze(self) -> Later:
+        """Copies the state; what is returned may be called later, in any thread."""
+        segments = [
+            (key, one.tally.values[:], [bins[:] for bins in one.bins]) for key, one in self._segments.items()
+        ]
+        local_bins = [bins[:] for bins in self._local_bins]
+        reasons = [dict(weights) for weights in self._reasons]
+        measures = list(enumerate(self._measures.all))
+        return lambda: self._families(measures, segments, local_bins, reasons)
+
+    def _families(
+        self,
+        measures: list[tuple[int, Measure]],
+        segments: list[tuple[SegmentKey, list[float], list[list[float]]]],
+        local_bins: list[list[float]],
+        reasons: list[dict[tuple[str, str], float]],
+    ) -> list[Family]:
         families = []
         for kind, five, outcome, unscored in (
             (Kind.JUDGED, metrics.JUDGED_SUMS, metrics.JUDGED_WEIGHT, metrics.JUDGED_UNSCORED_WEIGHT),
             (Kind.LOCAL, metrics.LOCAL_SUMS, metrics.LOCAL_WEIGHT, metrics.LOCAL_UNSCORED_WEIGHT),
         ):
-            rows = [(measure.labels, segment, values) for measure, segment, values in sums if measure.kind is kind]
-            for place, spec in enumerate(five):
-                families.append(
-                    self._family(spec, [(labels + segment, values[place]) for labels, segment, values in rows])
-                )
+            of_kind = [(place, measure.labels) for place, measure in measures if measure.kind is kind]
+            rows = [
+                (labels, key, values, row_at(place)) for key, values, _ in segments for place, labels in of_kind
+            ]
+            specs = [(W + place, spec) for place, spec in enumerate(five)]
+            if kind is Kind.JUDGED:
+                specs += [(C2 + place, spec) for place, spec in enumerate(metrics.JUDGED_CLUSTERS)]
+            for place, spec in specs:
+                families.append(self._family(spec, [(labels + key, v[at + place]) for labels, key, v, at in rows]))
             families.append(
                 self._family(
                     outcome,
                     [
-                        ((*labels, name, *segment), values[place])
-                        for labels, segment, values in rows
+                        ((*labels, name, *key), values[at + place])
+                        for labels, key, values, at in rows
                         for name, place in zip(metrics.OUTCOMES, (W, NOT_APPLICABLE, FAILED), strict=True)
                     ],
                 )
@@ -224,35 +232,66 @@ class Sums:
                 self._family(
                     unscored,
                     [
-                        ((*measure.labels, *reason), weight)
-                        for measure, weights in reasons
-                        if measure.kind is kind
-                        for reason, weight in weights.items()
+                        ((*labels, *reason), weight)
+                        for place, labels in of_kind
+                        for reason, weight in reasons[place].items()
                     ],
                 )
             )
+        judged = [(measures[p][1].labels, key, b) for key, _, all_ in segments for p, b in enumerate(all_) if b]
+        local = [(measures[p][1].labels, (), b) for p, b in enumerate(local_bins) if b]
         for spec, distributions in ((metrics.SCORE_WEIGHT, judged), (metrics.LOCAL_SCORE_WEIGHT, local)):
             families.append(
                 self._family(
                     spec,
                     [
-                        ((*labels, le, *segment), value)
-                        for labels, segment, values in distributions
-                        for le, value in zip(_LE, values, strict=True)
+                        ((*labels, le, *key), value)
+                        for labels, key, bins in distributions
+                        for le, value in zip(_LE, accumulate(bins), strict=True)
                     ],
                 )
             )
-        families.append(self._family(metrics.CONDITIONAL, [(key, float(count)) for key, count in conditional]))
+        families.append(
+            self._family(metrics.CONDITIONAL, [(key, values[CONDITIONAL]) for key, values, _ in segments])
+        )
+        families.append(
+            self._family(
+                metrics.DIAGNOSIS_WEIGHT,
+                [
+                    ((cause.value, kind.value, *key), values[first + place])
+                    for key, values, _ in segments
+                    for kind, first in CAUSES_AT.items()
+                    for place, cause in enumerate(Cause)
+                ],
+            )
+        )
         return families
 
     def _family(self, spec: MetricSpec, samples: list[tuple[tuple[str, ...], float]]) -> Family:
         return Family(spec, (*spec.labels, *(self._names if spec.segmented else ())), samples)
 
 
-def series_needed(measures: Sequence[Measure], segments: int) -> int:
-    """Time series that the sums of these measures take with so many combinations of segment values."""
-    in_each = 1 + sum(5 + 3 + (len(_LE) if measure.kind is Kind.JUDGED else 0) for measure in measures)
-    in_all = sum(len(_REASONS[m.kind]) + (len(_LE) if m.kind is Kind.LOCAL else 0) for m in measures)
+def series_needed(
+    measures: Sequence[Measure],
+    segments: int,
+    *,
+    objectives: int = 0,
+    versions: int = 1,
+    marks: int = 0,
+    control_versions: int = 1,
+) -> int:
+    """Time series that the sums of these measures take.
+
+    `segments` are combinations of segment values, `other` among them; `versions` pairs of service and version
+    (`other` is one); `marks` values of change dimensions; `control_versions` versions of each fast local score.
+    """
+    judged = sum(measure.kind is Kind.JUDGED for measure in measures)
+    local = len(measures) - judged
+    in_each = _HEAD + 8 * len(measures) + (len(metrics.CLUSTER_PARTS) + len(_LE)) * judged
+    in_all = sum(len(_REASONS[measure.kind]) for measure in measures)
+    in_all += (len(_LE) + len(metrics.CLUSTER_PARTS)) * local + 2 * metrics.GROUPS * judged
+    in_all += len(metrics.CONTROL_PARTS) * controlled(measures) * control_versions
+    in_all += 5 * objectives + len(metrics.VERSION_PARTS) * len(measures) * versions + 2 * marks
     return in_each * segments + in_all
 
 

@@ -1,37 +1,45 @@
-"""Sums over the last minutes, hours or day, for the status page and the demo. Prometheus keeps its own windows."""
+"""Estimates over the last minutes, hour or day, for the status page and the demo. Prometheus keeps its own windows."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import Enum
 
 import numpy as np
 
-from collector.estimates.sums import FAILED, NOT_APPLICABLE, PLACES, W2, W2Y, W2Y2, WY, Measure, Term, W
-from collector.stats.interval import Floats, coverage, logit_interval, missing_bounds
+from collector.estimates.changes import Changes, Version
+from collector.estimates.measures import Measure, Measures
+from collector.estimates.sums import (
+    C2,
+    CAUSES_AT,
+    CONDITIONAL,
+    CY,
+    CYY,
+    FAILED,
+    N_FAILED,
+    N_NOT_APPLICABLE,
+    N_SCORED,
+    W2,
+    W2Y,
+    W2Y2,
+    WIDTH,
+    WY,
+    SegmentKey,
+    Sums,
+    W,
+    row_at,
+)
+from collector.estimates.tally import Window
+from collector.estimates.totals import PARTS, Totals
+from collector.records.diagnosis import Cause
+from collector.stats.control import Controlled, ControlSums, controlled_interval
+from collector.stats.interval import Floats, cluster_ratio, coverage, logit_interval, missing_bounds
+from collector.telemetry.metrics import CONTROL_PARTS
+from scorers.scorer import Kind
 
-_COUNT_SCORED, _COUNT_NOT_APPLICABLE, _COUNT_FAILED = range(PLACES, PLACES + 3)
-_WIDTH = PLACES + 3
-
-Wanted = tuple[Measure, tuple[str, ...] | None]
-"""A measure in one segment, or (None) in all segments together."""
-
-
-class Window(Enum):
-    """A length in seconds, and the width in seconds of the buckets it is made of.
-
-    A window is its whole buckets and the current one, so it is longer than its name by up to one bucket.
-    """
-
-    FIVE_MINUTES = (300, 60)
-    HOUR = (3_600, 60)
-    DAY = (86_400, 900)
-
-    @property
-    def seconds(self) -> int:
-        return self.value[0]
+Wanted = tuple[int, SegmentKey | None]
+"""A measure's number in one segment, or (None) in all segments together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +50,12 @@ class Estimate:
     from which an interval is drawn. `coverage` is the scored share of the domain by weight, None where the domain
     is empty; `if_failed_0` and `if_failed_1` are the mean had every failed interaction scored 0 or 1.
     `conditional` is true where upstream sampling of some of it is unknown. Counts are interactions, unweighted.
+
+    Interval and effective n take the interactions of one session, or of one repeated question, as belonging
+    together (judged ones, and local totals); `cluster_ratio` is the variance so computed over that of as many
+    unrelated ones, None where there is none. `gain` says how many times more judged answers the same interval would
+    take without the local score as a control (judged totals only); where `controlled`, mean and interval use it, and
+    `plain_mean` is the judged-only mean.
     """
 
     measure: Measure
@@ -58,119 +72,189 @@ class Estimate:
     not_applicable: int
     failed: int
     conditional: bool
+    plain_mean: float | None = None
+    cluster_ratio: float | None = None
+    gain: float | None = None
+    controlled: bool = False
 
 
-class Ring:
-    """Buckets of one width; a bucket is made when something falls into it, so a quiet series takes no memory."""
+@dataclass(frozen=True, slots=True)
+class CauseShare:
+    """The share, by weight, of one cause among the interactions of the window; `kind` says whose scores tell."""
 
-    __slots__ = ("_buckets", "_keep", "_width")
+    cause: Cause
+    kind: Kind
+    share: float
+    weight: float
 
-    def __init__(self, *, width_seconds: int, length_seconds: int) -> None:
-        self._width = width_seconds
-        self._keep = length_seconds // width_seconds + 1
-        self._buckets: dict[int, list[float]] = {}
 
-    def add(self, now: float, term: Term) -> None:
-        bucket = int(now // self._width)
-        row = self._buckets.get(bucket)
-        if row is None:
-            for old in [key for key in self._buckets if key <= bucket - self._keep]:
-                del self._buckets[old]
-            row = self._buckets[bucket] = [0.0] * _WIDTH
-        w, y = term.weight, term.value
-        if y is not None:
-            wy = w * y
-            row[W] += w
-            row[W2] += w * w
-            row[WY] += wy
-            row[W2Y] += w * wy
-            row[W2Y2] += wy * wy
-            row[_COUNT_SCORED] += 1
-        elif term.unscored is not None and term.unscored[0] == "not_applicable":
-            row[NOT_APPLICABLE] += w
-            row[_COUNT_NOT_APPLICABLE] += 1
-        else:
-            row[FAILED] += w
-            row[_COUNT_FAILED] += 1
+@dataclass(frozen=True, slots=True)
+class VersionMean:
+    """One measure's mean of one service version over a window, with the interval of single interactions."""
 
-    def rows(self, now: float, seconds: int) -> list[list[float]]:
-        """The buckets of the last `seconds`."""
-        first = int(now // self._width) - seconds // self._width
-        return [row for bucket, row in self._buckets.items() if bucket >= first]
+    service: str
+    version: str
+    measure: Measure
+    mean: float
+    lower: float | None
+    upper: float | None
+    n_eff: float
 
 
 class Windows:
-    """Rings for every series: an hour in minutes, a day in quarters of an hour (at most 158 buckets a series)."""
+    """Reads the tallies; lives on the thread that adds to them."""
 
-    def __init__(self, *, min_n_eff_interval: float) -> None:
+    def __init__(
+        self, measures: Measures, sums: Sums, totals: Totals, changes: Changes, *, min_n_eff_interval: float
+    ) -> None:
+        self._measures = measures
+        self._sums = sums
+        self._totals = totals
+        self._changes = changes
         self._min_n_eff = min_n_eff_interval
-        self._rings: dict[Measure, dict[tuple[str, ...], tuple[Ring, Ring]]] = {}
-        self._conditional: dict[tuple[str, ...], float] = {}
 
-    def add(self, now: float, terms: list[Term], *, segment: tuple[str, ...], conditional: bool) -> None:
-        """Add one settled interaction; `now` in seconds of the injected monotonic clock."""
-        if conditional:
-            self._conditional[segment] = now
-        for term in terms:
-            by_segment = self._rings.setdefault(term.measure, {})
-            rings = by_segment.get(segment)
-            if rings is None:
-                rings = by_segment[segment] = (
-                    Ring(width_seconds=60, length_seconds=Window.HOUR.seconds),
-                    Ring(width_seconds=900, length_seconds=Window.DAY.seconds),
-                )
-            for ring in rings:
-                ring.add(now, term)
+    def estimates(
+        self,
+        now: float,
+        window: Window,
+        *,
+        places: Sequence[int],
+        segment: SegmentKey | None = None,
+        each: bool = False,
+    ) -> list[Estimate]:
+        """Estimates of these measures in one segment (None: in all together); with `each` also in each segment
+        that had an interaction in the window. All computed together."""
+        growth = {key: tally.growth(now, window) for key, tally in self._sums.tallies()}
+        together: Floats = np.sum(list(growth.values()), axis=0)
+        totals = self._totals.tally.growth(now, window)
+        rows: list[Floats] = []
+        wanted: list[Wanted] = []
+        for place in places:
+            at = row_at(place)
+            if segment is None:
+                row = together[at : at + WIDTH].copy()
+                clusters = self._totals.clusters_at(place)
+                row[C2 : CYY + 1] = totals[clusters : clusters + 3]
+                rows.append(row)
+                wanted.append((place, None))
+            for key, grown in growth.items() if each or segment is not None else ():
+                row = grown[at : at + WIDTH]
+                if key == segment if segment is not None else row[N_SCORED:].any():
+                    rows.append(row)
+                    wanted.append((place, key))
+        if segment is not None and not rows:
+            rows = [np.zeros(WIDTH) for _ in places]
+            wanted = [(place, segment) for place in places]
+        conditional = {key: bool(grown[CONDITIONAL]) for key, grown in growth.items()}
+        return self._made(window, np.array(rows), wanted, totals, conditional) if rows else []
 
-    def estimates(self, now: float, wanted: Sequence[Wanted], window: Window) -> list[Estimate]:
-        """The estimates of the series wanted at `now`, all computed together."""
-        if not wanted:
-            return []
-        rows = np.array([self._row(now, measure, segment, window) for measure, segment in wanted])
+    def _made(
+        self,
+        window: Window,
+        rows: Floats,
+        wanted: Sequence[Wanted],
+        totals: Floats,
+        conditional: dict[SegmentKey, bool],
+    ) -> list[Estimate]:
         at = rows.T
-        interval = logit_interval(at[W], at[W2], at[WY], at[W2Y], at[W2Y2])
+        five = (at[W], at[W2], at[WY], at[W2Y], at[W2Y2])
+        # Where no cluster sums are kept (local scores by segment) items stand for themselves.
+        own = at[C2] > 0
+        clusters = tuple(np.where(own, at[c], at[item]) for c, item in ((C2, W2), (CY, W2Y), (CYY, W2Y2)))
+        interval = logit_interval(*five, clusters=clusters)
+        apart = cluster_ratio(*five, clusters=clusters)
         covered = coverage(at[W], at[FAILED])
         at_0, at_1 = missing_bounds(at[W], at[FAILED], at[WY])
         found = []
-        for place, (measure, segment) in enumerate(wanted):
-            drawn = interval.n_eff[place] >= self._min_n_eff
+        for number, (place, segment) in enumerate(wanted):
+            row = rows[number]
+            mean, lower, upper = interval.mean[number], interval.lower[number], interval.upper[number]
+            controlled = None
+            if segment is None and row[N_SCORED]:
+                controlled = self._controlled(place, totals, (row[C2], row[CY], row[CYY]))
+            use = controlled is not None and bool(controlled.usable)
+            if use and controlled is not None:
+                mean, lower, upper = controlled.mean, controlled.lower, controlled.upper
+            drawn = interval.n_eff[number] >= self._min_n_eff
             found.append(
                 Estimate(
-                    measure=measure,
+                    measure=self._measures.all[place],
                     segment=segment,
                     window=window,
-                    mean=_known(interval.mean[place]),
-                    lower=_known(interval.lower[place]) if drawn else None,
-                    upper=_known(interval.upper[place]) if drawn else None,
-                    n_eff=float(interval.n_eff[place]),
-                    coverage=_known(covered[place]),
-                    if_failed_0=_known(at_0[place]),
-                    if_failed_1=_known(at_1[place]),
-                    scored=int(rows[place, _COUNT_SCORED]),
-                    not_applicable=int(rows[place, _COUNT_NOT_APPLICABLE]),
-                    failed=int(rows[place, _COUNT_FAILED]),
-                    conditional=self._is_conditional(now, segment, window),
+                    mean=_known(mean),
+                    lower=_known(lower) if drawn else None,
+                    upper=_known(upper) if drawn else None,
+                    n_eff=float(interval.n_eff[number]),
+                    coverage=_known(covered[number]),
+                    if_failed_0=_known(at_0[number]),
+                    if_failed_1=_known(at_1[number]),
+                    scored=int(row[N_SCORED]),
+                    not_applicable=int(row[N_NOT_APPLICABLE]),
+                    failed=int(row[N_FAILED]),
+                    conditional=any(conditional.values()) if segment is None else conditional.get(segment, False),
+                    plain_mean=_known(interval.mean[number]),
+                    cluster_ratio=_known(apart[number]) if own[number] and drawn else None,
+                    gain=_known(controlled.gain) if controlled is not None and drawn else None,
+                    controlled=use,
                 )
             )
         return found
 
-    def _row(self, now: float, measure: Measure, segment: tuple[str, ...] | None, window: Window) -> Floats:
-        which = 0 if window.value[1] == 60 else 1
-        by_segment = self._rings.get(measure, {})
-        chosen = by_segment.values() if segment is None else filter(None, [by_segment.get(segment)])
-        rows = [row for rings in chosen for row in rings[which].rows(now, window.seconds)]
-        return np.sum(rows, axis=0) if rows else np.zeros(_WIDTH)
-
-    def _is_conditional(self, now: float, segment: tuple[str, ...] | None, window: Window) -> bool:
-        return any(
-            now - at <= window.seconds and (segment is None or key == segment)
-            for key, at in self._conditional.items()
+    def _controlled(self, place: int, totals: Floats, clusters: tuple[float, float, float]) -> Controlled | None:
+        """The controlled estimate, where all judged answers of the window have one version of the local score."""
+        rows = [row for at in self._totals.control_at(place) if (row := totals[at : at + PARTS])[0] > 0]
+        if len(rows) != 1:
+            return None
+        return controlled_interval(
+            ControlSums(**dict(zip(CONTROL_PARTS, map(float, rows[0]), strict=True))), clusters=clusters
         )
 
-    def segments(self, measure: Measure) -> tuple[tuple[str, ...], ...]:
-        """Segments in which something of this measure was settled."""
-        return tuple(self._rings.get(measure, {}))
+    def causes(self, now: float, window: Window, segment: SegmentKey | None = None) -> list[CauseShare]:
+        """Share by cause, judged first, of one segment or (None) of all; causes that did not occur are left out."""
+        grown = [
+            tally.growth(now, window)[: row_at(0)]
+            for key, tally in self._sums.tallies()
+            if segment is None or key == segment
+        ]
+        if not grown:
+            return []
+        heads: Floats = np.sum(grown, axis=0)
+        found = []
+        for kind in (Kind.JUDGED, Kind.LOCAL):
+            weights = heads[CAUSES_AT[kind] : CAUSES_AT[kind] + len(Cause)]
+            total = float(weights.sum())
+            found += [
+                CauseShare(cause, kind, float(weight) / total, float(weight))
+                for cause, weight in zip(Cause, weights, strict=True)
+                if weight > 0
+            ]
+        return found
+
+    def versions(self, now: float, window: Window) -> list[VersionMean]:
+        """Means by service version of what was scored in the window."""
+        found = []
+        width = 5
+        for (service, version), tally in self._changes.tallies():
+            rows = tally.growth(now, window).reshape(-1, width)
+            interval = logit_interval(*rows.T)
+            for place in np.flatnonzero(rows[:, W] > 0):
+                drawn = interval.n_eff[place] >= self._min_n_eff
+                found.append(
+                    VersionMean(
+                        service,
+                        version,
+                        self._measures.all[place],
+                        float(interval.mean[place]),
+                        float(interval.lower[place]) if drawn else None,
+                        float(interval.upper[place]) if drawn else None,
+                        float(interval.n_eff[place]),
+                    )
+                )
+        return found
 
 
-def _known(value: float) -> float | None:
+def _known(value: float | Floats) -> float | None:
     return None if math.isnan(value) else float(value)
+
+
+__all__ = ["CauseShare", "Estimate", "Version", "VersionMean", "Window", "Windows"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from collector.records.decision import Decision
+from collector.records.diagnosis import Diagnosis
 from collector.records.found import Found
 from scorers.outcome import Result
 
@@ -25,8 +26,9 @@ class Screened:
 class Settled:
     """One interaction at its settlement: sampled out, answered or failed.
 
-    `local` are screening's results (weight: upstream_weight / screening_probability), `judged` the judge's (weight: that, divided by decision.probability);
-    `judged` is empty when it was not queued. `segments` are the bounded label values, by segment name.
+    `local` are screening's results (weight: upstream_weight / screening_probability), `judged` the judge's (weight:
+    that, divided by decision.probability); `judged` is empty when it was not queued. `segments` are the bounded label
+    values, by segment name. `diagnosis` is filled in before the sinks see it.
     """
 
     found: Found
@@ -35,3 +37,4 @@ class Settled:
     judged: tuple[Result, ...]
     segments: tuple[tuple[str, str], ...] = ()
     screening_probability: float = 1.0
+    diagnosis: Diagnosis | None = None

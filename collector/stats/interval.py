@@ -44,8 +44,19 @@ def t_quantile(n: ArrayLike, z: float = Z95) -> Floats:
     return np.asarray(z + (z**3 + z) / (4 * n) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * n**2))
 
 
+ClusterSums = tuple[ArrayLike, ArrayLike, ArrayLike]
+"""C2, CY, CYY: sums over clusters of a^2, a b and b^2, with a = sum w and b = sum w y of a cluster's items."""
+
+
 def logit_interval(
-    w: ArrayLike, w2: ArrayLike, wy: ArrayLike, w2y: ArrayLike, w2y2: ArrayLike, *, z: float = Z95
+    w: ArrayLike,
+    w2: ArrayLike,
+    wy: ArrayLike,
+    w2y: ArrayLike,
+    w2y2: ArrayLike,
+    *,
+    clusters: ClusterSums | None = None,
+    z: float = Z95,
 ) -> Interval:
     """The log-odds interval that groundwatch reports.
 
@@ -59,24 +70,69 @@ def logit_interval(
         h  = t(n) sqrt(A' (n+1)/n) / W' / (m' (1-m'))
         lower, upper = 1 / (1 + exp(-(ln(m'/(1-m')) -+ h)))
 
+    With `clusters` the interactions of one cluster (a session, or one question asked by many) may be alike:
+    their sums take the place of W2, W2Y, W2Y2 inside A' only (the ultimate-cluster variance; Cochran, section
+    9A), and n is W^2/C2.
+
     Covers 93 to 98 % from n = 20 on (tests/unit/stats). Report it from n >= 20.
     """
     w, w2, wy, w2y, w2y2 = (np.asarray(x, float) for x in (w, w2, wy, w2y, w2y2))
-    n = n_eff(w, w2)
-    some = n > 0
-    safe_w, safe_n = np.where(some, w, 1.0), np.where(some, n, 1.0)
-    wb = np.where(some, w2 / safe_w, 1.0)
-    total = safe_w + wb
-    m = np.clip((wy + wb / 2) / total, 1e-12, 1 - 1e-12)
-    a = np.maximum(w2y2 - 2 * m * w2y + m**2 * w2, 0.0) + wb**2 / 2 * (m**2 + (1 - m) ** 2)
-    h = t_quantile(safe_n, z) * np.sqrt(a * (safe_n + 1) / safe_n) / total / (m * (1 - m))
-    centre = np.log(m / (1 - m))
+    shrunk = shrink(w, w2, wy, w2y, w2y2, clusters=clusters)
+    some, n, m = shrunk.some, shrunk.n, shrunk.mean
+    spread = np.sqrt(shrunk.variance * (n + 1) / n)
+    lower, upper = log_odds_bounds(m, t_quantile(n, z) * spread)
     return Interval(
-        mean=_where(some, wy / safe_w),
-        lower=_where(some, _expit(centre - h)),
-        upper=_where(some, _expit(centre + h)),
-        n_eff=n,
+        mean=_where(some, wy / np.where(some, w, 1.0)),
+        lower=_where(some, lower),
+        upper=_where(some, upper),
+        n_eff=np.asarray(np.where(some, n, 0.0)),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Shrunk:
+    """The mean m' with one pseudo-answer added, its variance A'/W'^2, the effective n (1 where nothing was scored),
+    and where something was (`some`)."""
+
+    mean: Floats
+    variance: Floats
+    n: Floats
+    some: NDArray[np.bool_]
+
+
+def shrink(
+    w: Floats, w2: Floats, wy: Floats, w2y: Floats, w2y2: Floats, *, clusters: ClusterSums | None = None
+) -> Shrunk:
+    """The first two lines of `logit_interval`'s formula."""
+    c2, cy, cyy = (np.asarray(x, float) for x in clusters) if clusters is not None else (w2, w2y, w2y2)
+    n = n_eff(w, c2)
+    some = (n > 0) & (w2 > 0)
+    wb = np.where(some, w2 / np.where(some, w, 1.0), 1.0)
+    total = np.where(some, w, 1.0) + wb
+    m = np.clip((wy + wb / 2) / total, 1e-12, 1 - 1e-12)
+    a = np.maximum(cyy - 2 * m * cy + m**2 * c2, 0.0) + wb**2 / 2 * (m**2 + (1 - m) ** 2)
+    return Shrunk(np.asarray(m), np.asarray(a / total**2), np.asarray(np.where(some, n, 1.0)), some)
+
+
+def log_odds_bounds(mean: Floats, half_width: Floats) -> tuple[Floats, Floats]:
+    """The interval of this half-width about a mean in (0, 1), carried over to the log-odds scale by its derivative
+    1/(m(1-m)), and back."""
+    h = half_width / (mean * (1 - mean))
+    centre = np.log(mean / (1 - mean))
+    return _expit(centre - h), _expit(centre + h)
+
+
+def cluster_ratio(
+    w: ArrayLike, w2: ArrayLike, wy: ArrayLike, w2y: ArrayLike, w2y2: ArrayLike, *, clusters: ClusterSums
+) -> Floats:
+    """Variance of the mean by clusters over that by items (Kish's design effect of clustering): 1 where the
+    interactions of a cluster have nothing in common. NaN where the item variance is 0."""
+    w, w2, wy, w2y, w2y2 = (np.asarray(x, float) for x in (w, w2, wy, w2y, w2y2))
+    c2, cy, cyy = (np.asarray(x, float) for x in clusters)
+    m = wy / np.where(w > 0, w, 1.0)
+    item = w2y2 - 2 * m * w2y + m**2 * w2
+    some = item > 1e-9 * w2
+    return _where(some, np.maximum(cyy - 2 * m * cy + m**2 * c2, 0.0) / np.where(some, item, 1.0))
 
 
 def wald_interval(

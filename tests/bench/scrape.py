@@ -17,8 +17,8 @@ from prometheus_client import CollectorRegistry, Counter
 from prometheus_client.openmetrics.exposition import generate_latest
 
 from collector.estimates.estimates import Estimates
+from collector.estimates.measures import Measure
 from collector.estimates.options import Options
-from collector.estimates.sums import Measure
 from collector.exporters.prometheus import PrometheusExporter
 from collector.pipeline.clock import SystemClock
 from collector.records.decision import Decision, Fate

@@ -9,14 +9,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from collector.estimates.estimates import Estimates
+from collector.estimates.measures import Measure
 from collector.estimates.options import Options
-from collector.estimates.sums import Measure
 from collector.estimates.window import Window
 from collector.pipeline.clock import ManualClock
 from collector.records.decision import Decision, Fate
 from collector.records.found import Found
 from collector.records.settled import Settled
 from collector.telemetry.instruments import Telemetry
+from collector.telemetry.spec import Type
 from scorers.interaction import Interaction
 from scorers.outcome import Failed, FailedReason, NotApplicable, NotApplicableReason, Outcome, Result, Score
 from scorers.scorer import Kind, Tier
@@ -53,10 +54,12 @@ def estimates() -> Estimates:
 
 
 def totals(*replicas: Estimates) -> dict[tuple[str, tuple[str, ...]], float]:
-    """Every sample by family and labels, added up over replicas."""
+    """Every sample of a counter by family and labels, added up over replicas."""
     sums: dict[tuple[str, tuple[str, ...]], float] = defaultdict(float)
     for replica in replicas:
         for family in replica.families():
+            if family.spec.type is not Type.COUNTER:
+                continue
             for labels, value in family.samples:
                 sums[family.spec.name, labels] += value
     return {key: value for key, value in sums.items() if value}

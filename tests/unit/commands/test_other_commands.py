@@ -79,7 +79,7 @@ def test_check_tells_a_taken_port_and_an_unreachable_judge(
     printed = capsys.readouterr().out
     assert f"FAIL  receivers.http: 127.0.0.1:{port}" in printed
     assert "FAIL  judge: 127.0.0.1" in printed
-    assert "the budget is 5000" in printed
+    assert "the budget is 8000" in printed
 
 
 def test_check_offline_is_good_with_defaults_and_bad_files_exit_2(

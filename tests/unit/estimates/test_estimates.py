@@ -9,8 +9,9 @@ from dataclasses import replace
 import pytest
 
 from collector.estimates.estimates import Estimates
+from collector.estimates.measures import Measure
 from collector.estimates.options import Options
-from collector.estimates.sums import OTHER, Measure, label_value
+from collector.estimates.sums import OTHER, label_value
 from collector.estimates.window import Window
 from collector.pipeline.clock import ManualClock
 from collector.records.decision import Decision, Fate

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from collector.estimates.estimates import Estimates
+from collector.estimates.measures import Measure
 from collector.estimates.options import Options
-from collector.estimates.sums import Measure
 from collector.estimates.window import Window
 from collector.pipeline.clock import ManualClock
 from collector.records.decision import Decision, Fate
