@@ -261,6 +261,27 @@ def columns(value: dict[str, Json], max_chars: int) -> tuple[Document, ...] | No
     return tuple(found)
 
 
+def with_columns(
+    found: tuple[Document, ...], ids: Json = None, scores: Json = None, distances: Json = None
+) -> tuple[Document, ...]:
+    """The documents with ids, scores and distances of lists that run beside theirs; not of lists of another length."""
+
+    def column(value: Json) -> list[Json]:
+        return value if isinstance(value, list) and len(value) == len(found) else [None] * len(found)
+
+    return tuple(
+        replace(
+            document,
+            id=document.id if document.id is not None else as_scalar_text(ident),
+            score=document.score if document.score is not None else as_number(score),
+            distance=document.distance if document.distance is not None else as_number(distance),
+        )
+        for document, ident, score, distance in zip(
+            found, column(ids), column(scores), column(distances), strict=True
+        )
+    )
+
+
 def documents(value: Json, max_chars: int, *, loose: bool, depth: int = 0) -> tuple[Document, ...] | None:
     """The documents of a value, in order; `()` for an empty list where documents stand; None where none are.
 
@@ -341,5 +362,6 @@ __all__ = [
     "first",
     "loads",
     "metadata_of",
+    "with_columns",
     "with_text",
 ]

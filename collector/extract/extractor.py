@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -13,6 +13,7 @@ from collector.extract.calls import Call, calls_of, final_call, reply_text
 from collector.extract.contexts import gather
 from collector.extract.conventions import conventions
 from collector.extract.conventions.generic import Generic
+from collector.extract.conventions.mapped import Mapped
 from collector.extract.damage import ERROR_HINT, Findings, assess
 from collector.extract.identity import Identities, Identity, scalars
 from collector.extract.inprompt import Gathered
@@ -342,7 +343,7 @@ class _Builder:
         rules.update(identity.rules)
         turns = tuple(Turn(role, text) for role, text in history(call, path, options))
         resource = anchor.span.resource.attributes
-        usage = _usage(call)
+        usage = _usage(call) or _told_usage(self._group)
         interaction = Interaction(
             id=interaction_id(anchor.span.trace_id, anchor.span.span_id),
             question=findings.question,
@@ -401,7 +402,9 @@ class _Builder:
         """The model that answered: as the call says, else as a later step says of the same message, else as another
         call of the same requested model says, else the requested one."""
         served, wanted = _first(call, "model"), _first(call, "request_model")
-        if call is None or (served is not None and served != wanted):
+        if call is None:
+            return next((view.model for view in _mapped(self._group) if view.model is not None), None)
+        if served is not None and served != wanted:
             return served
         if text is not None:
             for node in self._group:
@@ -467,6 +470,16 @@ def _queries(view: View, max_chars: int) -> list[str]:
 def _usage(call: Call | None) -> TokenUsage | None:
     given, gave = _first_count(call, "input_tokens"), _first_count(call, "output_tokens")
     return None if given is None and gave is None else TokenUsage(given, gave)
+
+
+def _mapped(group: Sequence[Node]) -> Iterator[View]:
+    """Views of the user's own attributes, which may tell of a model call that has no span of its own."""
+    return (n.view for n in group if n.view is not None and n.view.convention == Mapped.name)
+
+
+def _told_usage(group: Sequence[Node]) -> TokenUsage | None:
+    counts = ((view.input_tokens, view.output_tokens) for view in _mapped(group))
+    return next((TokenUsage(*pair) for pair in counts if pair != (None, None)), None)
 
 
 def _first(call: Call | None, name: str) -> str | None:

@@ -56,7 +56,7 @@ def without_retriever(
             if (
                 node.role is not role
                 or id(node) in on_path
-                or (start is not None and node.span.end_unix_nano > start and not _within(node, call))
+                or (start is not None and _too_late(node, start) and not _within(node, call))
             ):
                 continue
             payload = getattr(node.view, side)  # of a node with a role, so there is a view
@@ -103,6 +103,16 @@ def without_retriever(
         result.used, result.rule, result.unsplit = block.found, f"prompt_{block.rule}", not block.sure
         result.verified = True
     return result
+
+
+def _too_late(node: Node, start: int) -> bool:
+    """Whether a step can not have given anything to the call that began at `start`.
+
+    A tool's own end does not tell: clocks that count whole milliseconds let it end behind the call's begin.
+    """
+    if node.role is Role.TOOL:
+        return node.span.start_unix_nano > start
+    return node.span.end_unix_nano > start
 
 
 def _within(node: Node, call: Call | None) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from collector.extract.options import Options
+from collector.extract.paths import attribute_of, pick
 from collector.extract.tree import Node
 from collector.extract.values import Json, as_scalar_text, is_redacted, is_scrubbed, unwrap
 from collector.otlp.model import Attributes
@@ -105,7 +106,8 @@ class Identities:
             "reference": ((), options.reference_keys),
         }
         known = (*options.session_keys, *options.user_keys, *options.tenant_keys)
-        self.hints = (*HINTS, *known, *options.reference_keys, "metadata")
+        self._paths = tuple(key for key in known if ":" in key)
+        self.hints = (*HINTS, *(attribute_of(key) for key in known), *options.reference_keys, "metadata")
 
     def read(self, nodes: Sequence[Node]) -> Identity:
         """The identity of an interaction, from its nodes in the order of their authority and then their resources."""
@@ -170,7 +172,11 @@ class Identities:
         return found
 
     def _pairs(self, attributes: Attributes) -> Iterator[tuple[str, Json]]:
-        """Attributes, and what stands in those that hold metadata as an object."""
+        """Attributes, what stands in those that hold metadata as an object, and under configured paths."""
+        for key in self._paths:
+            found = pick(attributes, key, self._max_chars)
+            if not isinstance(found, list | dict) and found is not None:
+                yield key, found
         for key, value in attributes.items():
             if key.startswith(_NOT_OURS):
                 continue

@@ -132,7 +132,7 @@ class _Content:
         if kind in _SILENT_PARTS:
             return
         if kind in _CALL_PARTS or any(
-            part.get(key) for key in ("functionCall", "function_call", "toolUse", "tool_call")
+            part.get(key) for key in ("functionCall", "function_call", "toolUse", "tool_call", "toolRequest")
         ):
             self.calls = True
             self.tools.extend(tool_names(part))
@@ -142,7 +142,9 @@ class _Content:
         if kind in _RESULT_PARTS:
             self._result(part)
             return
-        for key in ("toolResult", "functionResponse", "function_response", "tool_call_result", "tool_result"):
+        for key in (
+            "toolResult", "toolResponse", "functionResponse", "function_response", "tool_call_result", "tool_result"
+        ):  # fmt: skip
             if isinstance(part.get(key), dict):
                 self._result(part[key])
                 return
@@ -277,7 +279,17 @@ def tool_names(value: Json) -> list[str]:
     for key in ("name", "toolName", "tool_name"):
         if isinstance(value.get(key), str):
             return [value[key]]
-    for key in ("function", "functionCall", "function_call", "toolUse", "tool_call", "origin", "functionResponse"):
+    for key in (
+        "function",
+        "functionCall",
+        "function_call",
+        "toolUse",
+        "toolRequest",
+        "tool_call",
+        "origin",
+        "functionResponse",
+        "toolResponse",
+    ):
         if isinstance(value.get(key), dict):
             return tool_names(value[key])
     return []

@@ -62,7 +62,10 @@ class RecordPaths(BaseModel):
 
 
 class Options(BaseModel):
-    """What extraction reads beside the conventions it knows, and the bounds it keeps."""
+    """What extraction reads beside the conventions it knows, and the bounds it keeps.
+
+    A key is an attribute's name, or a name and a path into the JSON it holds: `http.body:hits.*._source.text`.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -72,7 +75,17 @@ class Options(BaseModel):
         default=(),
         description="Own span attributes or span event attributes that hold the retrieved documents as JSON.",
     )
+    context_ids_keys: Keys = Field(
+        default=(),
+        description="Own attributes that hold the documents' ids, in their order, beside `documents_keys`.",
+    )
+    context_scores_keys: Keys = Field(
+        default=(), description="Own attributes that hold the documents' scores, in their order; higher is nearer."
+    )
     query_keys: Keys = Field(default=(), description="Own span attributes that hold the retriever's query.")
+    model_keys: Keys = Field(default=(), description="Own span attributes that hold the name of the model.")
+    input_tokens_keys: Keys = Field(default=(), description="Own span attributes that hold the prompt's tokens.")
+    output_tokens_keys: Keys = Field(default=(), description="Own span attributes that hold the answer's tokens.")
     session_keys: Keys = Field(default=(), description="Own attributes that hold the session id; tried first.")
     user_keys: Keys = Field(default=(), description="Own attributes that hold the user id; tried first.")
     tenant_keys: Keys = Field(default=(), description="Own attributes that hold the tenant; tried first.")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from collector.extract.documents import Document, documents
@@ -83,6 +84,7 @@ _MARKS = (
     re.compile(r"^[ \t]*(?P<n>\d{1,3})[.)][ \t]+", re.MULTILINE),
 )  # fmt: skip
 
+_HEAD = re.compile(r"(?P<id>(?=[^\s:]*\d)(?=[^\s:]*[A-Za-z])[\w./#@-]{2,64}):[ \t]+(?=\S)")
 _TASK = re.compile(r"\s*New task:\s*\n(?P<text>\S(?:.|\n)*)\Z")
 """How an agent's first message announces what the user asked."""
 _NAMED = re.compile(
@@ -311,9 +313,24 @@ def _numbered(text: str, known: int | None) -> Pieces | None:
         texts[-1] = _last_piece(texts)
         if all(text[:1] == "«" and text[-1:] == "»" for text in texts):
             texts = [text[1:-1].strip() for text in texts]
+        found = ids_at_heads(texts[:_MAX_PIECES])
         fits = known == len(best) if known is not None else len(best) >= 2 or index != len(_MARKS) - 1
-        return Pieces(tuple(Document(words) for words in texts[:_MAX_PIECES]), "numbers", fits)
+        return Pieces(found, "numbers", fits)
     return None
+
+
+def ids_at_heads(texts: Sequence[str]) -> tuple[Document, ...]:
+    """Documents of texts; with ids where each text, of two or more, begins with a name of its own that holds a digit,
+    and a colon."""
+    heads = [_HEAD.match(text) for text in texts]
+    names = {head.group("id") for head in heads if head is not None}
+    if len(texts) < 2 or len(names) < len(texts):
+        return tuple(Document(text) for text in texts)
+    return tuple(
+        Document(text[head.end() :], id=head.group("id"))
+        for text, head in zip(texts, heads, strict=True)
+        if head is not None
+    )
 
 
 def _chain(pattern: re.Pattern[str], text: str, known: int | None = None) -> list[re.Match[str]]:

@@ -18,9 +18,9 @@ def groups(roots: Sequence[Node], max_chars: int) -> list[list[Node]]:
     """The trees under `roots`, divided into interactions; each is a list of top nodes, in start order.
 
     Where a span holds a question and an answer of its own, all below it is one interaction. Below a span that holds
-    neither (an HTTP request, a session), its children are turns when two or more of them each hold a question and
-    an answer and either share their name, or each retrieved for itself, one after the other. Children that are
-    no turns go with the turn that follows them, else with the last.
+    neither (an HTTP request, a session, a batch), its children are turns when two or more of them each hold a question
+    and an answer and either share their name, where one retrieves or each asks something else, or each retrieved for
+    itself, one after the other. Children that are no turns go with the turn that follows them, else with the last.
     """
     if len(roots) == 1:
         root = roots[0]
@@ -29,7 +29,7 @@ def groups(roots: Sequence[Node], max_chars: int) -> list[list[Node]]:
         inner = groups(root.children, max_chars)
         return inner if len(inner) > 1 else [[root]]
     turns = [node for node in roots if _is_turn(node, max_chars)]
-    if len(turns) >= 2 and _separate(turns):
+    if len(turns) >= 2 and _separate(turns, max_chars):
         return _by_turn(roots, turns)
     with_turns = [(node, groups([node], max_chars)) for node in roots]
     if any(len(inner) > 1 for _, inner in with_turns):
@@ -57,12 +57,17 @@ def _retrieves(node: Node) -> bool:
     return any(n.role is Role.RETRIEVER or (n.view is not None and n.view.documents) for n in node.subtree())
 
 
-def _separate(turns: Sequence[Node]) -> bool:
+def _asked(node: Node, max_chars: int) -> str:
+    given = node.view.input.value if node.view is not None and node.view.input is not None else None
+    return squeeze(question_of(given, max_chars) or "")
+
+
+def _separate(turns: Sequence[Node], max_chars: int) -> bool:
     """Whether nodes that could be turns are turns, and not steps of one."""
     one_after_other = all(a.span.end_unix_nano <= b.span.start_unix_nano for a, b in pairwise(turns))
     retrieving = [node for node in turns if _retrieves(node)]
     if len({node.span.name for node in turns}) == 1:
-        return bool(retrieving)
+        return bool(retrieving) or len({_asked(node, max_chars) for node in turns}) == len(turns)
     return len(retrieving) >= 2 and one_after_other and len(retrieving) == len(turns)
 
 

@@ -186,7 +186,7 @@ def as_text(value: Json) -> str | None:
     """A non-empty string, else None; `None` and `null` as words are what some exporters make of an absent value."""
     if isinstance(value, str):
         text = clean(value)
-        return text if text.strip() and text not in {"None", "null", "undefined", "NOT_GIVEN"} else None
+        return text if text.strip() and text not in {"None", "null", "undefined", "NOT_GIVEN", '""'} else None
     return None
 
 

@@ -19,7 +19,11 @@ class GoogleADK:
     def read(self, source: Source) -> View | None:
         if "gcp" not in source.roots:
             return None
-        if "gcp.vertex.agent.llm_request" in source.attributes:
+        tool = any(
+            key in source.attributes
+            for key in ("gcp.vertex.agent.tool_response", "gcp.vertex.agent.tool_call_args")
+        )
+        if "gcp.vertex.agent.llm_request" in source.attributes and not tool:
             view = View(self.name, Role.LLM)
             request = source.parsed("gcp.vertex.agent.llm_request")
             view.messages = messages(request, source.max_chars)
@@ -30,10 +34,7 @@ class GoogleADK:
                 view.input_tokens, view.output_tokens = usage_of(response)
                 view.model = model_of(response)
             return view
-        if (
-            "gcp.vertex.agent.tool_response" in source.attributes
-            or "gcp.vertex.agent.tool_call_args" in source.attributes
-        ):
+        if tool:
             view = View(self.name, Role.TOOL)
             view.input = source.payload("gcp.vertex.agent.tool_call_args")
             view.output = source.payload("gcp.vertex.agent.tool_response")

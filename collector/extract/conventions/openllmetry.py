@@ -42,6 +42,11 @@ class OpenLLMetry:
             view.role = Role.LLM
         view.input = source.payload("traceloop.entity.input", "gen_ai.task.input", quoted=True)
         view.output = source.payload("traceloop.entity.output", "gen_ai.task.output", quoted=True)
+        if view.input is not None and view.output is not None and _is_empty(view.input):
+            given = view.output.value
+            inner = given.get("kwargs") if isinstance(given, dict) else None
+            if isinstance(inner, dict) and isinstance(inner.get("inputs"), dict):
+                view.input = Payload(inner["inputs"], source.max_chars)
         if kind == "task" and view.role is Role.CHAIN and view.output is not None and _gives_nodes(view.output):
             given = view.input.value if view.input is not None else None
             view.role = Role.RERANKER if isinstance(given, dict) and "nodes" in given else Role.RETRIEVER
@@ -70,6 +75,12 @@ class OpenLLMetry:
             view.messages = messages(view.input.value, source.max_chars)
         if as_text(source.attributes.get("gen_ai.request.model")) is None:
             view.request_model = source.text("llm.request.model")
+
+
+def _is_empty(given: Payload) -> bool:
+    """Whether a run was told of before its input had come, as where inputs are streamed; its end tells it then."""
+    raw = given.raw
+    return isinstance(raw, str) and raw.startswith('{"inputs": {"input": ""}')
 
 
 def _gives_nodes(output: Payload) -> bool:
