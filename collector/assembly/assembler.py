@@ -205,7 +205,7 @@ class Assembler:
         for name in late:
             tally.late += len(spans.pop(name)) // 8
 
-        names = {index: read.heads.trace_id(index) for index in found}
+        names = dict(zip(found, read.heads.trace_ids(list(found)), strict=True)) if found else {}
         apart = spans.keys() & self._apart.keys()
         apart.update(name for index, name in names.items() if found[index] & WANTED and name in spans)
         if apart:

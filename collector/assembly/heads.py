@@ -55,8 +55,9 @@ class Heads:
     def __getitem__(self, index: int) -> Head:
         return head_of((self.windows[index].tobytes(), int(self.tails[index])))
 
-    def trace_id(self, index: int) -> bytes:
-        return self.windows[index, 2:18].tobytes()
+    def trace_ids(self, indices: list[int]) -> list[bytes]:
+        joined = self.windows[indices, 2:18].tobytes()
+        return [joined[at : at + 16] for at in range(0, len(joined), 16)]
 
     def of_trace(self, trace_id: bytes) -> list[tuple[int, Clip]]:
         """The heads of the spans of one trace, not yet read, each with its index."""
@@ -91,19 +92,21 @@ class ByTrace:
         np.not_equal(first[1:], first[:-1], out=new[1:])
         new[1:] |= second[1:] != second[:-1]
         bounds = np.flatnonzero(new)
-        halves = np.stack((first[bounds], second[bounds]), axis=1).tobytes()
+        pairs = np.empty((len(bounds), 2), "<u8")
+        pairs[:, 0], pairs[:, 1] = first[bounds], second[bounds]
+        halves = pairs.tobytes()
         names = [halves[at : at + 16] for at in range(0, len(halves), 16)]
-        starts: list[int] = bounds.tolist()
-        ends = [*starts[1:], size]
+        starts: list[int] = (bounds * 8).tolist()
+        ends = [*starts[1:], size * 8]
         joined = span_ids[order].tobytes()
-        self.spans = {name: joined[8 * at : 8 * end] for name, at, end in zip(names, starts, ends, strict=True)}
+        self.spans = {name: joined[at:end] for name, at, end in zip(names, starts, ends, strict=True)}
         self._order = order
         self._bounds = (names, starts, ends)
         if len(self.spans) != len(names):
             # Two traces of one key lay mingled: join the pieces of each.
             self.spans = {}
             for name, at, end in zip(names, starts, ends, strict=True):
-                self.spans[name] = self.spans.get(name, b"") + joined[8 * at : 8 * end]
+                self.spans[name] = self.spans.get(name, b"") + joined[at:end]
         span_ids.sort()
         self.repeats = bool((span_ids[1:] == span_ids[:-1]).any())
 
@@ -112,7 +115,7 @@ class ByTrace:
         found: list[int] = []
         for name, at, end in zip(*self._bounds, strict=True):
             if name in names:
-                found += self._order[at:end].tolist()
+                found += self._order[at // 8 : end // 8].tolist()
         found.sort()
         return found
 

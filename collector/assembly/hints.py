@@ -62,7 +62,7 @@ _ORDINARY = (
     b"rpc.service rpc.method messaging.system messaging.destination.name messaging.operation messaging.message.id "
     b"error.type code.function code.filepath code.lineno peer.service net.peer.name net.host.name process.pid "
     b"host.name https://www.example.com/api/v1/items SELECT id, name FROM items WHERE INSERT INTO UPDATE SET VALUES "
-    b"ORDER BY python-requests Mozilla/5.0 application/json"
+    b"ORDER BY result return model background search data python-requests Mozilla/5.0 application/json"
 )
 _COMMON = frozenset(_ORDINARY[at : at + _SHORTEST] for at in range(len(_ORDINARY) - _SHORTEST + 1))
 
@@ -91,15 +91,18 @@ def pieces(hints: Iterable[bytes]) -> list[bytes]:
                 # Four letters are a part of too many words.
                 if len(piece) > _SHORTEST or not piece.isalnum():
                     holders[piece].add(hint)
+    shared = {piece: some for piece, some in holders.items() if len(some) > 1}
     chosen: list[bytes] = []
-    while left:
-        best = max(holders, key=lambda piece: (len(holders[piece] & left), len(piece), piece), default=b"")
-        covered = holders[best] & left if best else set()
-        if not covered:
-            break
+    while shared:
+        best = max(shared, key=lambda piece: (len(shared[piece]), len(piece), piece))
+        covered = shared.pop(best)
         chosen.append(best)
         left -= covered
-    return minimal([*chosen, *left])
+        shared = {piece: some for piece, others in shared.items() if len(some := others - covered) > 1}
+    for hint in left:
+        longest = max((piece for piece, some in holders.items() if hint in some), key=len, default=hint)
+        chosen.append(longest)
+    return minimal(chosen)
 
 
 class _Search:

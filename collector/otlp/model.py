@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
+from typing import NamedTuple
 
 Value = str | bool | int | float | bytes | list["Value"] | dict[str, "Value"] | None
 Attributes = Mapping[str, Value]
@@ -110,8 +111,7 @@ class LogRecord:
     scope: Scope = field(default_factory=Scope)
 
 
-@dataclass(frozen=True, slots=True)
-class RawItem:
+class RawItem(NamedTuple):
     """A span or log record as it arrived: its bytes, and the bytes of the resource and scope it came under.
 
     `resource` and `scope` are serialized in the same encoding and shared (interned) between the items of a

@@ -167,7 +167,7 @@ class RequestReader:
 
     def _proto_scope(self, of_scope: Any, resource: bytes, groups: list[Group], tally: _Tally) -> None:
         tally.spend(len(of_scope.items))
-        items: list[bytes] = list(of_scope.items)
+        items: list[bytes] = of_scope.items[:]
         if items:
             groups.append(Group.with_ids_inside(resource, self._intern(b"".join(of_scope.scope)), items))
 
@@ -184,12 +184,11 @@ class RequestReader:
 
     def _spans(self, groups: list[Group], tally: _Tally) -> tuple[list[Group], Rows | None]:
         """The groups without unusable spans; and their rows, where none had to be looked at by itself."""
-        rows = Rows([item for group in groups for item in group.items])
+        rows = _rows(groups)
         if rows.lengths.max() > self._max_item_bytes:
             groups = self._small(groups, tally)
-            rows = Rows([item for group in groups for item in group.items])
-        good = rows.have_ids()
-        return (groups, rows) if good.all() else (self._mended(groups, good, tally), None)
+            rows = _rows(groups)
+        return (groups, rows) if rows.all_have_ids() else (self._mended(groups, rows.have_ids(), tally), None)
 
     def _with_ids(
         self, groups: list[Group], read: Callable[[Iterable[bytes], Group, _Tally], None], tally: _Tally
@@ -292,6 +291,12 @@ class RequestReader:
 def decode_request(body: bytes, signal: Signal, encoding: Encoding = Encoding.PROTO) -> Batch:
     """One body with default limits. Raises `UnreadableRequest`."""
     return RequestReader().read(body, signal, encoding)
+
+
+def _rows(groups: list[Group]) -> Rows:
+    if len(groups) == 1:
+        return Rows(groups[0].items)
+    return Rows([item for group in groups for item in group.items])
 
 
 def _request_name(signal: Signal) -> str:

@@ -27,13 +27,13 @@ class Rows:
     __slots__ = ("joined", "lengths", "starts", "windows")
 
     def __init__(self, items: Sequence[bytes]) -> None:
-        self.lengths: NDArray[np.int64] = np.fromiter(map(len, items), np.int64, len(items))
-        self.starts: NDArray[np.int64] = self.lengths.cumsum()
-        self.starts -= self.lengths
-        self.starts += np.arange(len(items))
+        size = len(items)
+        self.lengths: NDArray[np.int64] = np.fromiter(map(len, items), np.int64, size)
+        self.starts: NDArray[np.int64] = np.arange(size)
+        self.starts[1:] += self.lengths[:-1].cumsum()
         self.joined = joined = SEPARATOR.join([*items, _PAD])
         everywhere = np.ndarray((len(joined) - WINDOW,), f"V{WINDOW}", joined, 0, (1,))
-        self.windows: NDArray[np.uint8] = everywhere[self.starts].view(np.uint8).reshape(len(items), WINDOW)
+        self.windows: NDArray[np.uint8] = everywhere[self.starts].view(np.uint8).reshape(size, WINDOW)
 
     def __len__(self) -> int:
         return len(self.lengths)
@@ -46,7 +46,17 @@ class Rows:
 
     def column(self, offset: int, kind: str = "<u8") -> NDArray[np.uint64]:
         """A number at a fixed offset of each window, as a view."""
-        return np.ndarray((len(self),), kind, self.windows, offset, (WINDOW,))
+        return np.ndarray((len(self.lengths),), kind, self.windows, offset, (WINDOW,))
+
+    def all_have_ids(self) -> bool:
+        """Whether `have_ids` holds for every item."""
+        tags = self.column(0, "<u2") ^ _TRACE_ID_TAG
+        tags |= self.column(18, "<u2") ^ _SPAN_ID_TAG
+        return not tags.any() and bool(
+            (self.column(2) | self.column(10)).all()
+            and self.column(20).all()
+            and int(self.lengths.min(initial=_IDS_BYTES)) >= _IDS_BYTES
+        )
 
     def have_ids(self) -> NDArray[np.bool_]:
         """Whether each item starts as all known exporters write a span: tag 0x0A, length 16, trace id; tag 0x12,
