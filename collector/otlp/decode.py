@@ -8,6 +8,7 @@ from typing import NamedTuple, TypeVar
 from google.protobuf.message import DecodeError
 
 from collector.otlp import json_items, proto_items, schema
+from collector.otlp.bounds import Item, check_values
 from collector.otlp.model import Encoding, LogRecord, RawItem, Resource, Scope, Span
 
 _CACHED = TypeVar("_CACHED")
@@ -46,6 +47,7 @@ def log_record(item: RawItem) -> LogRecord:
 def resource(data: bytes, encoding: Encoding = Encoding.PROTO) -> Resource:
     """Raises `MalformedItem`."""
     try:
+        check_values(data, Item.RESOURCE, encoding)
         return proto_items.resource(data) if encoding is Encoding.PROTO else json_items.resource(data)
     except (DecodeError, ValueError) as error:
         raise MalformedItem(f"resource of {len(data)} bytes: {error}") from error
@@ -54,6 +56,7 @@ def resource(data: bytes, encoding: Encoding = Encoding.PROTO) -> Resource:
 def scope(data: bytes, encoding: Encoding = Encoding.PROTO) -> Scope:
     """Raises `MalformedItem`."""
     try:
+        check_values(data, Item.SCOPE, encoding)
         return proto_items.scope(data) if encoding is Encoding.PROTO else json_items.scope(data)
     except (DecodeError, ValueError) as error:
         raise MalformedItem(f"scope of {len(data)} bytes: {error}") from error
@@ -92,6 +95,7 @@ class Decoder:
         of_scope = self._cached(self._scopes, scope, item.scope, item.encoding)
         make = proto_items.span if item.encoding is Encoding.PROTO else json_items.span
         try:
+            check_values(item.data, Item.SPAN, item.encoding)
             return make(item.data, of_resource, of_scope)
         except (DecodeError, ValueError) as error:
             raise MalformedItem(f"span of {len(item.data)} bytes: {error}") from error
@@ -102,6 +106,7 @@ class Decoder:
         of_scope = self._cached(self._scopes, scope, item.scope, item.encoding)
         make = proto_items.log_record if item.encoding is Encoding.PROTO else json_items.log_record
         try:
+            check_values(item.data, Item.LOG_RECORD, item.encoding)
             return make(item.data, of_resource, of_scope)
         except (DecodeError, ValueError) as error:
             raise MalformedItem(f"log record of {len(item.data)} bytes: {error}") from error
