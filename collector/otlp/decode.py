@@ -96,7 +96,7 @@ class Decoder:
         make = proto_items.span if item.encoding is Encoding.PROTO else json_items.span
         try:
             check_values(item.data, Item.SPAN, item.encoding)
-            return make(item.data, of_resource, of_scope)
+            return make(item.data, of_resource, of_scope, cut=item.cut)
         except (DecodeError, ValueError) as error:
             raise MalformedItem(f"span of {len(item.data)} bytes: {error}") from error
 

@@ -208,7 +208,7 @@ def scope(data: bytes) -> Scope:
     )
 
 
-def span(data: bytes, of_resource: Resource, of_scope: Scope) -> Span:
+def span(data: bytes, of_resource: Resource, of_scope: Scope, *, cut: bool = False) -> Span:
     obj = load(data)
     status = _object(obj.get("status"), "status")
     return Span(
@@ -230,6 +230,7 @@ def span(data: bytes, of_resource: Resource, of_scope: Scope) -> Span:
         dropped_events_count=_dropped(obj, "droppedEventsCount", "dropped_events_count"),
         resource=of_resource,
         scope=of_scope,
+        cut=cut,
     )
 
 

@@ -74,7 +74,7 @@ def scope(data: bytes) -> Scope:
     return Scope(text(message.name), text(message.version), attributes(message.attributes))
 
 
-def span(data: bytes, of_resource: Resource, of_scope: Scope) -> Span:
+def span(data: bytes, of_resource: Resource, of_scope: Scope, *, cut: bool = False) -> Span:
     message = schema.Span.FromString(data)
     return Span(
         trace_id=id_hex(message.trace_id),
@@ -110,6 +110,7 @@ def span(data: bytes, of_resource: Resource, of_scope: Scope) -> Span:
         dropped_events_count=message.dropped_events_count,
         resource=of_resource,
         scope=of_scope,
+        cut=cut,
     )
 
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from collector.records.trace import Release
-from tests.unit.assembly.assembly_builders import HINT, LOG_HINT, Bench, log, span
+from tests.unit.assembly.assembly_builders import CONTENT_HINT, HINT, LOG_HINT, Bench, log, span
 
 Item = tuple[str, bytes]
 Outcome = dict[str, tuple[frozenset[bytes], frozenset[bytes], bool, str]]
@@ -23,7 +23,7 @@ def traffic(draw: st.DrawFn) -> list[Item]:
         root = draw(st.booleans())
         for number in range(1, size + 1):
             parent = 0 if number == 1 and root else draw(st.integers(1, 14))
-            hint = draw(st.sampled_from(("", "", HINT, LOG_HINT)))
+            hint = draw(st.sampled_from(("", "", HINT, LOG_HINT, CONTENT_HINT)))
             flags = draw(st.sampled_from((0, 0, 0x100, 0x300)))
             name = draw(st.sampled_from(("work", "a name that is longer than fits into the window " * 3)))
             items.append(("span", span(trace, number, parent, hint=hint, flags=flags, name=name)))
