@@ -74,7 +74,9 @@ class Objectives:
         return families
 
 
-def problems(objectives: Sequence[Objective], measures: Iterable[Measure], segment_names: Sequence[str]) -> list[str]:
+def problems(
+    objectives: Sequence[Objective], measures: Iterable[Measure], segment_names: Sequence[str]
+) -> list[str]:
     """Why objectives can not be measured with these measures and segments, a sentence each."""
     known = set(measures)
     found = []

@@ -136,7 +136,7 @@ def test_outcomes_and_reasons_are_weighed() -> None:
     assert world.value(metrics.JUDGED_UNSCORED_WEIGHT, **reason) == 10
     estimate = world.estimates.estimate(JUDGED, Window.FIVE_MINUTES)
     assert estimate.coverage == pytest.approx(2 / 12), "what is not applicable is outside the domain"
-    assert (estimate.if_failed_0, estimate.if_failed_1) == (pytest.approx(2 / 12), pytest.approx(1.0))
+    assert [estimate.if_failed_0, estimate.if_failed_1] == pytest.approx([2 / 12, 1.0])
 
 
 def test_distribution_is_cumulative_and_ends_at_the_weight() -> None:
