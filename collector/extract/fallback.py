@@ -9,11 +9,12 @@ from collections.abc import Sequence
 from collector.extract.calls import Call
 from collector.extract.documents import Document, documents
 from collector.extract.inprompt import Gathered, PromptText, compare, prompt_texts
-from collector.extract.messages import Message, content_text
+from collector.extract.messages import TOOL, Message, content_text
+from collector.extract.messages import message as read_message
 from collector.extract.options import Options
 from collector.extract.prompts import Pieces, has_context_label, pieces
 from collector.extract.tree import Node
-from collector.extract.values import Json, is_redacted, is_scrubbed, looks_encoded, squeeze
+from collector.extract.values import Json, as_text, is_redacted, is_scrubbed, looks_encoded, squeeze
 from collector.extract.view import Role
 
 _SEARCH = re.compile(
@@ -28,6 +29,8 @@ _INPUTS = (
 
 
 _NOTHING = frozenset({"[]", "{}", "()"})
+_LEAST = 20
+"""Characters of a text that no one would put in a prompt by chance."""
 Stage = tuple[Node, tuple[Document, ...]]
 """A step and the documents that it gave out, or was given."""
 
@@ -96,6 +99,8 @@ def without_retriever(
     block = from_prompt(prompt, call, None, pattern, options)
     if block is None:
         block = _tool_text(group, prompt, call)
+    if block is None and searched is not None:
+        block = _step_text(group, searched, options)
     if block is None and any(m.role == "tool" and m.hidden for m in prompt):
         result.retrieved = True  # a tool answered, but telemetry does not say what
     if block is not None:
@@ -156,6 +161,25 @@ def _step_input(path: Sequence[Node]) -> tuple[Document, ...] | None:
                     found = documents(item[name], 4_194_304, loose=True)
                     if found and all(d.text for d in found):
                         return found
+    return None
+
+
+def _step_text(group: Sequence[Node], searched: PromptText, options: Options) -> Pieces | None:
+    """A text that a step was given under the name of a context, and that the prompt holds: contexts in one piece."""
+    for node in group:
+        payload = node.view.input if node.view is not None and node.role in (Role.CHAIN, Role.PROMPT) else None
+        if payload is None or payload.hidden or payload.broken or not isinstance(payload.value, dict):
+            continue
+        value = payload.value
+        for item in (value, value.get("inputs"), value.get("kwargs")):
+            if not isinstance(item, dict):
+                continue
+            for name in _INPUTS:
+                text = as_text(item.get(name))
+                if text is not None and len(text) >= _LEAST and searched.position(text) >= 0:
+                    return pieces(text[: options.max_text_chars]) or Pieces(
+                        (Document(text),), "step_text", sure=False
+                    )
     return None
 
 
@@ -233,7 +257,8 @@ def _tool_text(group: Sequence[Node], prompt: Sequence[Message], call: Call | No
                 texts.append(value)
     if not texts:
         asked = {name for m in (call.messages if call is not None else ()) for name in m.tools}
-        if searching or any(_SEARCH.search(name) for name in asked):
+        unnamed = not asked and not any(node.role is Role.TOOL for node in group)
+        if searching or unnamed or any(_SEARCH.search(name) for name in asked):
             texts = [text for m in prompt for r in m.results if (text := _plain_text(r)) is not None]
     if texts and all(text.strip() in _NOTHING for text in texts):
         return Pieces((), "tool_empty", sure=True)
@@ -243,6 +268,9 @@ def _tool_text(group: Sequence[Node], prompt: Sequence[Message], call: Call | No
 
 def _plain_text(value: Json) -> str | None:
     """The text of a tool's result that is plain, or a list of pieces of text."""
+    told = read_message(value) if isinstance(value, dict) else None
+    if told is not None and told.role == TOOL:
+        value = told.text
     if isinstance(value, list) and value and all(isinstance(item, dict) and "text" in item for item in value):
         value = content_text(value)
     return value if isinstance(value, str) and value.strip() else None

@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from collector.extract.documents import Document, documents
 from collector.extract.values import MISSING, loads, squeeze
@@ -314,7 +315,7 @@ def _numbered(text: str, known: int | None) -> Pieces | None:
         if all(text[:1] == "«" and text[-1:] == "»" for text in texts):
             texts = [text[1:-1].strip() for text in texts]
         found = ids_at_heads(texts[:_MAX_PIECES])
-        fits = known == len(best) if known is not None else len(best) >= 2 or index != len(_MARKS) - 1
+        fits = known == len(best) if known is not None else not _runs_again(pattern, text, best)
         return Pieces(found, "numbers", fits)
     return None
 
@@ -347,6 +348,13 @@ def _chain(pattern: re.Pattern[str], text: str, known: int | None = None) -> lis
         if len(chain) > len(best):
             best = chain
     return best
+
+
+def _runs_again(pattern: re.Pattern[str], text: str, best: Sequence[re.Match[str]]) -> bool:
+    """Whether a second list of the same marks stands behind the first: another search's passages, perhaps."""
+    behind = [int(mark.group("n")) for mark in pattern.finditer(text, best[-1].end())]
+    first = int(best[0].group("n"))
+    return any(pair == (first, first + 1) for pair in pairwise(behind))
 
 
 def _last_piece(texts: list[str]) -> str:

@@ -211,6 +211,7 @@ def merge(views: Sequence[View]) -> View:
         first.streaming |= other.streaming
         if closed:
             continue
+        first.partial |= other.partial and first.documents is None
         for name in ("input", "output", "query", "documents", "messages", "replies", "history"):
             if getattr(first, name) is None:
                 setattr(first, name, getattr(other, name))

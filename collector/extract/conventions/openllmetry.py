@@ -46,7 +46,8 @@ class OpenLLMetry:
             given = view.output.value
             inner = given.get("kwargs") if isinstance(given, dict) else None
             if isinstance(inner, dict) and isinstance(inner.get("inputs"), dict):
-                view.input = Payload(inner["inputs"], source.max_chars)
+                begun = view.input.value if isinstance(view.input.value, dict) else {}
+                view.input = Payload({**begun, "inputs": inner["inputs"]}, source.max_chars)
         if kind == "task" and view.role is Role.CHAIN and view.output is not None and _gives_nodes(view.output):
             given = view.input.value if view.input is not None else None
             view.role = Role.RERANKER if isinstance(given, dict) and "nodes" in given else Role.RETRIEVER

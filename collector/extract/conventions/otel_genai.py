@@ -137,7 +137,7 @@ class OTelGenAI:
     def _events(self, source: Source, view: View) -> None:
         """The older forms: one log record or span event per message."""
         asked: list[Message] = []
-        replied: dict[str, Message] = {}
+        replied: list[tuple[str, bool, Message]] = []
         records: Iterable[tuple[str, Json]] = (
             *((record.event_name, _body(record.body, record.attributes)) for record in source.logs),
             *((event.name, _event_body(event.attributes)) for event in source.span.events),
@@ -149,13 +149,13 @@ class OTelGenAI:
                 asked.append(one if one is not None else Message(role, hidden=True))
             elif name == "gen_ai.choice":
                 one = _choice(body, source.max_chars)
-                if one is not None:
-                    index = str(body.get("index", len(replied))) if isinstance(body, dict) else ""
-                    replied[index] = _continued(replied.get(index), one)
+                if one is not None and isinstance(body, dict):
+                    index = str(body.get("index", len(replied)))
+                    replied.append((index, body.get("finish_reason") is not None, one))
         if asked:
             view.messages = tuple(asked)
         if replied:
-            view.replies = tuple(replied.values())
+            view.replies = _choices(replied)
 
     def _retrieval(self, source: Source, view: View) -> None:
         view.query = source.text("gen_ai.retrieval.query.text", "gen_ai.retrieval.query")
@@ -172,12 +172,18 @@ class OTelGenAI:
                 view.documents = _many(raw, source.max_chars)
 
 
-def _continued(before: Message | None, one: Message) -> Message:
-    """A choice, or its next piece: streams that tell each piece as a choice of its own repeat the index."""
-    if before is None:
-        return one
-    text = before.text + one.text
-    return Message(one.role, (text,) if text else (), (*before.results, *one.results), before.calls or one.calls)
+def _choices(told: list[tuple[str, bool, Message]]) -> tuple[Message, ...]:
+    """The choices that were told, or the one of which each piece of a stream was told as a choice.
+
+    Pieces repeat the index, or only the last of them says why it ended.
+    """
+    found = tuple(one for _, _, one in told)
+    again = len({index for index, _, _ in told}) < len(told)
+    if len(told) < 2 or not (again or (told[-1][1] and not any(ended for _, ended, _ in told[:-1]))):
+        return found
+    text = "".join(one.text for one in found)
+    results = tuple(result for one in found for result in one.results)
+    return (Message(found[0].role, (text,) if text else (), results, any(one.calls for one in found)),)
 
 
 def _many(raw: Value, max_chars: int) -> tuple[Document, ...] | None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from itertools import pairwise
+
 from collector.extract.documents import Document, complete, documents, metadata_of, with_text
 from collector.extract.values import Json, as_number, as_scalar_text
 from collector.extract.view import Role, Source, View
@@ -60,7 +63,7 @@ class VectorDB:
             if one is not None:
                 found.append(one)
         if found:
-            view.documents = tuple(found)
+            view.documents = _nearest_first(found)
             wanted = source.count("db.chroma.query.n_results", "db.n_results", "db.vector.query.top_k")
             view.partial = len(found) == 1 and wanted is not None and wanted > 1
         else:
@@ -73,6 +76,13 @@ class VectorDB:
                 if key in attributes:
                     view.documents = documents(attributes[key], source.max_chars, loose=True)
         return view
+
+
+def _nearest_first(found: list[Document]) -> tuple[Document, ...]:
+    """The hits; what is called a distance, but falls from the best hit to the worst, is a score."""
+    given = [d.distance for d in found if d.distance is not None and d.score is None]
+    falls = len(given) == len(found) and given[0] > given[-1] and all(a >= b for a, b in pairwise(given))
+    return tuple(replace(d, score=d.distance, distance=None) if falls else d for d in found)
 
 
 def _hit(event: str, fields: dict[str, Json], max_chars: int) -> Document | None:
