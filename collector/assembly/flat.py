@@ -66,6 +66,13 @@ class Flat:
         within = index - (self._ends[number - 1] if number else 0)
         return group.trace_ids[within], group.span_ids[within]
 
+    def all_ids(self) -> tuple[list[bytes], list[bytes]]:
+        """The trace ids and the span ids of all items."""
+        groups = self._groups
+        if len(groups) == 1:
+            return groups[0].trace_ids, groups[0].span_ids
+        return [i for group in groups for i in group.trace_ids], [i for group in groups for i in group.span_ids]
+
     def without(self, gone: set[int]) -> Flat | None:
         """The rest of the items, without some of them; None where none is left."""
         start = 0

@@ -8,8 +8,10 @@ trace. A span of another shape is walked field by field on arrival and written a
 
 from __future__ import annotations
 
+from binascii import unhexlify
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from struct import Struct
 from typing import NamedTuple
 
 import msgspec
@@ -129,24 +131,17 @@ class Read(NamedTuple):
 
 def read(flat: Flat) -> Read:
     """Take the heads of all spans."""
-    items, rows = flat.items, flat.rows
-    odd: Sequence[int]
-    if flat.encoding is Encoding.PROTO:
-        windows, tails = rows.windows, rows.tails()
-        odd = _unusual(rows)
-        walk = walk_proto
-        if odd:
-            windows = windows.copy()
-    else:
-        windows = np.zeros((len(items), WINDOW), np.uint8)
-        tails = np.zeros(len(items), "<u8")
-        odd = range(len(items))
-        walk = walk_json
+    if flat.encoding is Encoding.JSON:
+        return _read_json(flat)
+    windows, tails = flat.rows.windows, flat.rows.tails()
+    odd = _unusual(flat.rows)
+    if odd:
+        windows = windows.copy()
     malformed = []
     for index in odd:
         trace_id, span_id = flat.ids(index)
         try:
-            head = walk(items[index], span_id)
+            head = walk_proto(flat.items[index], span_id)
         except ValueError:
             malformed.append(index)
             continue
@@ -154,6 +149,27 @@ def read(flat: Flat) -> Read:
         windows[index, : len(data)] = np.frombuffer(data, np.uint8)
         windows[index, len(data) :] = 0
         tails[index] = _FLAGS_TAG << 16 | head.flags << 32
+    return Read(Heads(windows, tails), malformed)
+
+
+def _read_json(flat: Flat) -> Read:
+    """Each span is walked, and its head written as a serialized span of the usual shape."""
+    trace_ids, span_ids = flat.all_ids()
+    written: list[bytes] = []
+    flags: list[int] = []
+    malformed = []
+    for index, item in enumerate(flat.items):
+        try:
+            head = walk_json(item, span_ids[index])
+        except ValueError:
+            malformed.append(index)
+            head = Head(span_ids[index], b"", 0, 0, 0)
+        written.append(encode_proto(trace_ids[index], head).ljust(WINDOW, b"\0"))
+        flags.append(head.flags)
+    windows = np.frombuffer(b"".join(written), np.uint8).reshape(len(written), WINDOW)
+    tails = np.array(flags, "<u8")
+    tails <<= np.uint64(32)
+    tails |= np.uint64(_FLAGS_TAG << 16)
     return Read(Heads(windows, tails), malformed)
 
 
@@ -275,7 +291,7 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
     raise ValueError("a varint in a span is cut off or too long")
 
 
-class _JsonHead(msgspec.Struct):
+class _JsonHead(msgspec.Struct, gc=False):
     parent: str | None = msgspec.field(default=None, name="parentSpanId")
     parent_2: str | None = msgspec.field(default=None, name="parent_span_id")
     start: int | str | None = msgspec.field(default=None, name="startTimeUnixNano")
@@ -286,6 +302,7 @@ class _JsonHead(msgspec.Struct):
 
 
 _JSON_HEAD = msgspec.json.Decoder(_JsonHead)
+_UINT32, _UINT64 = 2**32 - 1, 2**64 - 1
 
 
 def walk_json(data: bytes, span_id: bytes) -> Head:
@@ -294,29 +311,35 @@ def walk_json(data: bytes, span_id: bytes) -> Head:
         head = _JSON_HEAD.decode(data)
     except (msgspec.DecodeError, RecursionError) as error:
         raise ValueError("a span is not OTLP/JSON") from error
-    parent = bytes.fromhex(head.parent or head.parent_2 or "")
+    parent = unhexlify(head.parent or head.parent_2 or "")
     return Head(
         span_id,
-        parent if len(parent) == 8 and any(parent) else b"",
-        _unsigned(head.start or head.start_2, 64),
-        _unsigned(head.end or head.end_2, 64),
-        _unsigned(head.flags, 32),
+        parent if len(parent) == 8 and parent != _NO_SPAN else b"",
+        _unsigned(head.start or head.start_2, _UINT64),
+        _unsigned(head.end or head.end_2, _UINT64),
+        _unsigned(head.flags, _UINT32),
     )
 
 
-def _unsigned(value: int | str | None, bits: int) -> int:
+def _unsigned(value: int | str | None, most: int) -> int:
     number = int(value or 0)
-    if not 0 <= number < 1 << bits:
-        raise ValueError(f"a number in a span does not fit {bits} bits")
+    if not 0 <= number <= most:
+        raise ValueError(f"a number in a span is more than {most} or less than 0")
     return number
+
+
+_BEFORE_PARENT = Struct("<H16sH8s").pack
+_BEHIND_PARENT = Struct("<BQBQHI").pack
 
 
 def encode_proto(trace_id: bytes, head: Head) -> bytes:
     """The head as a serialized span, in the usual shape."""
     parent = b"\x22\x08" + head.parent if head.parent else b""
-    times = b"\x39" + head.start.to_bytes(8, "little") + b"\x41" + head.end.to_bytes(8, "little")
-    flags = b"\x85\x01" + head.flags.to_bytes(4, "little")
-    return b"\x0a\x10" + trace_id + b"\x12\x08" + head.span_id + parent + times + flags
+    return (
+        _BEFORE_PARENT(0x100A, trace_id, 0x0812, head.span_id)
+        + parent
+        + _BEHIND_PARENT(0x39, head.start, 0x41, head.end, _FLAGS_TAG, head.flags)
+    )
 
 
 def cut(trace_id: bytes, clip: Clip, resource: bytes, encoding: Encoding) -> RawItem:

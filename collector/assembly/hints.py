@@ -149,18 +149,16 @@ class _Literal:
         self.most = self._sure
         for _, says in self._hints:
             self.most |= says
-        # By the byte behind this literal: the rests of literals that begin within it, which the search passes over.
-        self.followers: dict[int, list[tuple[bytes, _Literal]]] = {}
+        # By the byte behind this literal: the rests of literals that begin within it, which the search passes over,
+        # and their numbers.
+        self.followers: dict[int, list[tuple[bytes, int]]] = {}
 
-    def see_followers(self, others: Sequence[_Literal]) -> None:
-        most = self.most
-        for other in others:
+    def see_followers(self, literals: Sequence[_Literal]) -> None:
+        for number, other in enumerate(literals):
             for size in range(1, min(len(self.text), len(other.text))):
                 if self.text.endswith(other.text[:size]):
                     rest = other.text[size:]
-                    self.followers.setdefault(rest[0], []).append((rest, other))
-                    most |= other.most
-        self.most = most
+                    self.followers.setdefault(rest[0], []).append((rest, number))
 
     def adds(self, item: bytes, known: int) -> int:
         """What is known of an item in which this literal occurs, with what it adds to what is `known`."""
@@ -183,23 +181,27 @@ def _note(
     """Add what the matches say, which stand `offset` bytes further than they say themselves."""
     if not matches:
         return
-    starts = np.fromiter((match[1] for match in matches), np.int64, len(matches))
-    places: list[int] = (rows.starts.searchsorted(starts + offset, side="right") - 1).tolist()
+    numbers, starts, ends = zip(*matches, strict=True)
+    places: list[int] = (rows.starts.searchsorted(np.array(starts) + offset, side="right") - 1).tolist()
     real, joined = len(literals), rows.joined
     # An item is looked through once for each literal, however often that occurs.
-    asked: set[tuple[int, _Literal]] = set()
-    for row, (number, _, end) in zip(places, matches, strict=True):
+    asked: set[int] = set()
+    for row, number, end in zip(places, numbers, ends, strict=True):
         if number >= real:
             continue
         literal = literals[number]
-        if literal.most & ~found.get(row, 0):
-            if (row, literal) not in asked:
-                asked.add((row, literal))
-                found[row] = literal.adds(items[row], found.get(row, 0))
-            for rest, follower in literal.followers.get(joined[end + offset], ()):
-                if (row, follower) not in asked and joined.startswith(rest, end + offset):
-                    asked.add((row, follower))
-                    found[row] = follower.adds(items[row], found[row])
+        code = row * real + number
+        if code not in asked:
+            asked.add(code)
+            known = found.get(row, 0)
+            if literal.most & ~known:
+                found[row] = literal.adds(items[row], known)
+        if literal.followers:
+            for rest, other in literal.followers.get(joined[end + offset], ()):
+                code = row * real + other
+                if code not in asked and joined.startswith(rest, end + offset):
+                    asked.add(code)
+                    found[row] = literals[other].adds(items[row], found.get(row, 0))
 
 
 class HintSearch:
