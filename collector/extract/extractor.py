@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -13,8 +13,8 @@ from collector.extract.calls import Call, calls_of, final_call, reply_text
 from collector.extract.contexts import gather
 from collector.extract.conventions import conventions
 from collector.extract.conventions.generic import Generic
-from collector.extract.conventions.mapped import Mapped
 from collector.extract.damage import ERROR_HINT, Findings, assess
+from collector.extract.fields import first, mapped, resource_text, told_usage, usage_of_call
 from collector.extract.identity import Identities, Identity, scalars
 from collector.extract.inprompt import Gathered
 from collector.extract.join import partners
@@ -26,8 +26,8 @@ from collector.extract.tree import Node, build, unique
 from collector.extract.turns import groups
 from collector.extract.values import squeeze, walk
 from collector.extract.view import Convention, Payload, Role, Source, View, merge
-from collector.otlp.model import Attributes, LogRecord, Span, Status
-from collector.records.found import Found, Mark, TokenUsage
+from collector.otlp.model import LogRecord, Span, Status
+from collector.records.found import Found, Mark
 from collector.records.hints import Hints
 from scorers.interaction import Interaction, Turn
 
@@ -343,7 +343,7 @@ class _Builder:
         rules.update(identity.rules)
         turns = tuple(Turn(role, text) for role, text in history(call, path, options))
         resource = anchor.span.resource.attributes
-        usage = _usage(call) or _told_usage(self._group)
+        usage = usage_of_call(call) or told_usage(self._group)
         interaction = Interaction(
             id=interaction_id(anchor.span.trace_id, anchor.span.span_id),
             question=findings.question,
@@ -358,18 +358,18 @@ class _Builder:
             trace_ids=tuple(dict.fromkeys((anchor.span.trace_id, *(n.span.trace_id for n in self._group)))),
             span_id=anchor.span.span_id,
             service=anchor.span.resource.service_name,
-            service_version=_resource_text(resource, "service.version", "langfuse.release"),
-            environment=_resource_text(
+            service_version=resource_text(resource, "service.version", "langfuse.release"),
+            environment=resource_text(
                 resource, "deployment.environment.name", "deployment.environment", "langfuse.environment"
             ),
             convention=anchor.view.convention if anchor.view is not None else "",
             model=self._model(call, findings.response),
-            request_model=_first(call, "request_model"),
+            request_model=first(call, "request_model"),
             session=identity.session,
             user=identity.user,
             tenant=identity.tenant,
             usage=usage,
-            response_id=_first(call, "response_id"),
+            response_id=first(call, "response_id"),
             rewritten_query=self._rewritten(findings.question, calls, call),
             unused_passages=findings.unused,
             error=findings.error,
@@ -401,9 +401,9 @@ class _Builder:
     def _model(self, call: Call | None, text: str | None) -> str | None:
         """The model that answered: as the call says, else as a later step says of the same message, else as another
         call of the same requested model says, else the requested one."""
-        served, wanted = _first(call, "model"), _first(call, "request_model")
+        served, wanted = first(call, "model"), first(call, "request_model")
         if call is None:
-            return next((view.model for view in _mapped(self._group) if view.model is not None), None)
+            return next((view.model for view in mapped(self._group) if view.model is not None), None)
         if served is not None and served != wanted:
             return served
         if text is not None:
@@ -465,42 +465,3 @@ def _queries(view: View, max_chars: int) -> list[str]:
     if not found and view.role is Role.EMBEDDING:
         found.extend(m.text for m in (view.messages or ())[:8] if m.parts)
     return found
-
-
-def _usage(call: Call | None) -> TokenUsage | None:
-    given, gave = _first_count(call, "input_tokens"), _first_count(call, "output_tokens")
-    return None if given is None and gave is None else TokenUsage(given, gave)
-
-
-def _mapped(group: Sequence[Node]) -> Iterator[View]:
-    """Views of the user's own attributes, which may tell of a model call that has no span of its own."""
-    return (n.view for n in group if n.view is not None and n.view.convention == Mapped.name)
-
-
-def _told_usage(group: Sequence[Node]) -> TokenUsage | None:
-    counts = ((view.input_tokens, view.output_tokens) for view in _mapped(group))
-    return next((TokenUsage(*pair) for pair in counts if pair != (None, None)), None)
-
-
-def _first(call: Call | None, name: str) -> str | None:
-    for view in call.views if call is not None else ():
-        value = getattr(view, name)
-        if isinstance(value, str):
-            return value
-    return None
-
-
-def _first_count(call: Call | None, name: str) -> int | None:
-    for view in call.views if call is not None else ():
-        value = getattr(view, name)
-        if isinstance(value, int):
-            return value
-    return None
-
-
-def _resource_text(attributes: Attributes, *keys: str) -> str | None:
-    for key in keys:
-        value = attributes.get(key)
-        if isinstance(value, str) and value:
-            return value
-    return None

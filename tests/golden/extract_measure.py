@@ -112,11 +112,11 @@ def compare(table: Table, row: Mapping[str, Any], found: Iterable[Found]) -> Non
     everything = list(found)
     mine = [f for f in everything if set(f.trace_ids) & set(row["trace_ids"])]
     strangers = [f for f in everything if set(f.trace_ids) & set(row.get("unrelated_trace_ids", ()))]
-    if len(mine) != 1 or strangers:
+    if len(mine) != row.get("interactions", 1) or strangers:
         table.put(row, "absent", False, "one interaction", [f.interaction.id for f in (*mine, *strangers)])
-    if not mine:
+    item = nearest(row, mine)
+    if item is None:
         return
-    item = mine[0]
     there = row["in_spans"]
     _texts(table, row, item, there)
     _contexts(table, row, item, there)
@@ -141,6 +141,16 @@ def compare(table: Table, row: Mapping[str, Any], found: Iterable[Found]) -> Non
             row["rewritten_query"],
             item.rewritten_query,
         )
+
+
+def nearest(row: Mapping[str, Any], mine: Iterable[Found]) -> Found | None:
+    """Of several interactions of a trace the one that a row tells of: with its question, or else its answer."""
+
+    def likeness(item: Found) -> tuple[bool, bool]:
+        told = item.interaction
+        return _same(told.question, row["question"]), _same(told.response, row["response"])
+
+    return max(mine, key=likeness, default=None)
 
 
 def _value(table: Table, row: Mapping[str, Any], name: str, there: bool, wanted: Any, got: Any) -> None:
@@ -168,6 +178,11 @@ def _texts(table: Table, row: Mapping[str, Any], item: Found, there: Mapping[str
         table.put(row, "error", told, "an error", item.error)
 
 
+def _short(number: float | None) -> float | None:
+    """To three digits, as far as the recording applications agreed with their own telemetry."""
+    return None if number is None else round(number, 3)
+
+
 def _contexts(table: Table, row: Mapping[str, Any], item: Found, there: Mapping[str, Any]) -> None:
     contexts = item.interaction.contexts
     damaged = Field.CONTEXTS in item.interaction.damage
@@ -188,13 +203,33 @@ def _contexts(table: Table, row: Mapping[str, Any], item: Found, there: Mapping[
     elif there["contexts"] == "partly":
         table.put(row, "inside", damaged, "damage", got)
     else:
-        table.put(row, "absent", not any(got or ()), "no contexts", got)
+        table.put(row, "absent", damaged or not any(got or ()), "no contexts", got)
     ids = [p.id for p in contexts or ()]
     if there.get("context_ids"):
         table.put(row, "ids", ids == [w["id"] for w in wanted], [w["id"] for w in wanted], ids)
     elif "context_ids" in there:
-        table.put(row, "absent", not any(ids), "no ids", ids)
+        known = [w["id"] for w in wanted]  # they may stand in the text that the contexts were read from
+        invented = any(ids) and any(i not in (None, k) for i, k in zip(ids, known, strict=False))
+        table.put(row, "absent", not invented, "no ids", ids)
     if there.get("context_scores"):
-        scores = [(p.score, p.distance) for p in contexts or ()]
-        expected = [(w.get("score"), w.get("distance")) for w in wanted]
+        scores = [(_short(p.score), _short(p.distance)) for p in contexts or ()]
+        expected = [(_short(w.get("score")), _short(w.get("distance"))) for w in wanted]
         table.put(row, "scores", scores == expected, expected, scores)
+
+
+def lies(row: Mapping[str, Any], item: Found) -> list[str]:
+    """What is given out as whole, though it is not what was asked, retrieved or answered."""
+    interaction, found = item.interaction, []
+    for part in (Field.QUESTION, Field.RESPONSE):
+        text = getattr(interaction, part.value)
+        if text is not None and part not in interaction.damage and text.split() != (row[part.value] or "").split():
+            found.append(f"{part}: {text[:80]}")
+    if (
+        interaction.contexts
+        and Field.CONTEXTS not in interaction.damage
+        and Mark.UNVERIFIED_CONTEXTS not in item.marks
+    ):
+        wanted = [context["text"].split() for context in row["contexts"] or ()]
+        if [passage.text.split() for passage in interaction.contexts] != wanted:
+            found.append(f"contexts by {item.rules['contexts']}")
+    return found

@@ -11,9 +11,8 @@ import pytest
 from collector.extract.extractor import Extractor
 from collector.extract.options import Options
 from collector.otlp.model import LogRecord, Span, Value
-from collector.records.found import Found, Mark
-from scorers.interaction import Field
 from tests.golden.extract_measure import Table, compare, load, rows, unpack
+from tests.golden.extract_measure import lies as lies_of
 
 Recording = tuple[dict[str, Any], list[Span], list[LogRecord]]
 Change = Callable[[Sequence[Span]], list[Span]]
@@ -84,26 +83,9 @@ def run(recordings: Sequence[Recording], change: Change) -> tuple[Table, list[st
         for item in found:
             if set(item.trace_ids) & set(row["trace_ids"]):
                 lies.extend(
-                    f"{row['convention']}/{row['library']}.{row['case']}: {lie}" for lie in _lies(row, item)
+                    f"{row['convention']}/{row['library']}.{row['case']}: {lie}" for lie in lies_of(row, item)
                 )
     return table, lies
-
-
-def _lies(row: dict[str, Any], item: Found) -> list[str]:
-    interaction, found = item.interaction, []
-    for part in (Field.QUESTION, Field.RESPONSE):
-        text = getattr(interaction, part.value)
-        if text is not None and part not in interaction.damage and text.split() != (row[part.value] or "").split():
-            found.append(f"{part}: {text[:80]}")
-    if (
-        interaction.contexts
-        and Field.CONTEXTS not in interaction.damage
-        and Mark.UNVERIFIED_CONTEXTS not in item.marks
-    ):
-        wanted = [context["text"].split() for context in row["contexts"] or ()]
-        if [passage.text.split() for passage in interaction.contexts] != wanted:
-            found.append(f"contexts by {item.rules['contexts']}")
-    return found
 
 
 def test_names_of_spans_and_scopes_tell_nothing(recordings: list[Recording]) -> None:
