@@ -114,6 +114,7 @@ class EvaluationEvents:
         found = settled.found
         context = _context(found)
         resource = self._resource(found.resource)
+        cause = _cause(settled)
         now = self._clock.unix_nano()
         records = [
             ReadableLogRecord(
@@ -122,7 +123,7 @@ class EvaluationEvents:
                     observed_timestamp=now,
                     context=context,
                     severity_number=SeverityNumber.INFO,
-                    attributes=attributes(result, found, content=self._content),
+                    attributes=attributes(result, found, content=self._content) | cause,
                     event_name=EVENT_NAME,
                 ),
                 resource,
@@ -200,6 +201,17 @@ def attributes(result: Result, found: Found, *, content: bool) -> dict[str, Plai
     if content and (explanation := _explanation(result)):
         event["gen_ai.evaluation.explanation"] = explanation
     return event
+
+
+def _cause(settled: Settled) -> dict[str, Plain]:
+    """The interaction's cause, the same on each of its events."""
+    diagnosis = settled.diagnosis
+    if diagnosis is None or diagnosis.cause is None:
+        return {}
+    return {
+        "groundwatch.diagnosis.cause": diagnosis.cause.value,
+        "groundwatch.diagnosis.kind": diagnosis.kind.value,
+    }
 
 
 def _explanation(result: Result) -> str:

@@ -12,7 +12,7 @@ from collector.pipeline.clock import Clock
 from collector.records.decision import Fate
 from collector.web.health import Health
 from collector.web.recent import Recent
-from collector.web.status import ScoreRow, Status
+from collector.web.status import CAUSES, CauseRow, ChangeRow, ScoreRow, Status, VersionRow
 from scorers.scorer import Direction
 
 _WORST = 20
@@ -67,6 +67,29 @@ class Overview:
             worst=self._recent.worst(_WORST),
             gaps=self._recent.gaps(),
             notes=list(self._notes),
+            causes=[
+                CauseRow(str(one.cause), str(one.kind), one.share, Window.HOUR.seconds, CAUSES[one.cause])
+                for one in self._estimates.causes(Window.HOUR)
+            ],
+            versions=[
+                VersionRow(
+                    one.service,
+                    one.version,
+                    one.measure.metric,
+                    str(one.measure.kind),
+                    str(one.measure.tier) if one.measure.tier else None,
+                    Window.HOUR.seconds,
+                    one.mean,
+                    one.lower,
+                    one.upper,
+                    one.n_eff,
+                )
+                for one in self._estimates.versions(Window.HOUR)
+            ],
+            changes=[
+                ChangeRow(c.dimension, c.service, c.metric, c.value, c.first_seen, c.last_seen)
+                for c in sorted(self._estimates.changes(), key=lambda c: -c.first_seen)
+            ],
         )
 
     def _row(self, one: Estimate) -> ScoreRow:
@@ -88,6 +111,9 @@ class Overview:
             failed=one.failed,
             direction=str(direction),
             conditional=one.conditional,
+            cluster_ratio=one.cluster_ratio,
+            gain=one.gain,
+            controlled=one.controlled,
         )
 
     def _funnel(self) -> dict[str, int]:

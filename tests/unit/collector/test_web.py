@@ -10,10 +10,11 @@ import pytest
 from starlette.responses import PlainTextResponse
 from starlette.types import Receive, Scope, Send
 
+from collector.records.diagnosis import Cause
 from collector.web.app import build
 from collector.web.health import Health
 from collector.web.options import Options
-from collector.web.status import Gap, ScoreRow, Status, Worst
+from collector.web.status import CAUSES, CauseRow, Gap, ScoreRow, Status, VersionRow, Worst
 
 HOSTILE = "<script>alert(1)</script>"
 
@@ -31,6 +32,11 @@ def _status() -> Status:
         version="1", uptime_seconds=61, ready=False, reasons={"judge": HOSTILE}, judge="off", funnel={"found": 3},
         estimates=[row, empty], worst=[Worst("ab" * 16, "i", HOSTILE, "faithfulness", "judged", 0.1, 0.0)],
         gaps=[Gap(HOSTILE, "question", 2, "map it")], notes=[HOSTILE],
+        causes=[CauseRow("unsupported", "judged", 0.25, 3600, CAUSES[Cause.UNSUPPORTED])],
+        versions=[
+            VersionRow(HOSTILE, version, "faithfulness", "judged", None, 3600, 0.5, 0.4, 0.6, 50.0)
+            for version in ("1", HOSTILE)
+        ],
     )  # fmt: skip
 
 
@@ -68,6 +74,19 @@ async def test_pages_escape_everything_and_carry_a_strict_policy(path: str) -> N
     assert HOSTILE not in reply.text
     assert "&lt;script&gt;" in reply.text
     assert reply.headers["content-security-policy"].startswith("default-src 'none'")
+
+
+async def test_the_page_says_where_answers_go_wrong_and_since_which_release() -> None:
+    async with _client() as client:
+        page = (await client.get("/")).text
+        told = (await client.get("/api/v1/status")).json()
+    assert "Where answers go wrong" in page
+    assert "25.0 %" in page
+    assert CAUSES[Cause.UNSUPPORTED] in page
+    assert "By release" in page
+    assert told["causes"][0]["cause"] == "unsupported"
+    assert told["versions"][0]["version"] == "1"
+    assert set(CAUSES) == set(Cause), "each cause is explained"
 
 
 async def test_otlp_paths_go_to_the_receiver_and_health_says_why() -> None:

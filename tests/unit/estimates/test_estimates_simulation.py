@@ -14,6 +14,7 @@ from tests.unit.estimates.estimates_simulator import (
     JUDGED,
     MEAN,
     SCHEMES,
+    Floats,
     Random,
     Traffic,
     clustered,
@@ -55,28 +56,32 @@ def test_item_intervals_fail_under_clusters_and_cluster_sums_cover(by: str) -> N
     assert np.mean(seen.ratio) > 2
 
 
+def two_in_five(rng: Random, y: Floats, f: Floats) -> tuple[Floats, Floats]:
+    return np.full(len(y), 0.4), np.ones(len(y))
+
+
 def test_the_control_variate_covers_and_is_narrower() -> None:
-    seen = simulate(lambda rng: independent(rng, 600, uniform), runs=RUNS, seed=14)
+    seen = simulate(lambda rng: independent(rng, 350, two_in_five), runs=RUNS, seed=14)
     assert len(seen.inside["control"]) > 0.9 * RUNS
     assert 0.91 <= seen.coverage("control") <= 0.99
     assert abs(seen.bias("control")) < 0.1 + 2 / RUNS**0.5
-    assert seen.width("control") < 0.85 * seen.width("item")
-    assert np.mean(seen.gain) > 1.5
+    assert seen.width("control") < 0.9 * seen.width("item")
+    assert np.mean(seen.gain) > 1.3
 
 
 def test_the_control_variate_holds_with_answers_that_are_not_applicable() -> None:
     """Where the metric is not defined is told by f as well: what is answered must stay in J and Q."""
 
     def traffic(rng: Random) -> Traffic:
-        made = independent(rng, 700, uniform)
-        made.not_applicable = rng.random(700) < np.where(made.y < 1, 0.1, 0.35)
+        made = independent(rng, 450, two_in_five)
+        made.not_applicable = rng.random(450) < np.where(made.y < 1, 0.1, 0.35)
         return made
 
     # Of the defined, the perfect share is 0.75 x 0.65 / (0.75 x 0.65 + 0.25 x 0.9).
     perfect = 0.75 * 0.65 / (0.75 * 0.65 + 0.25 * 0.9)
     truth = perfect + (1 - perfect) * 2.0 / 3.85
     seen = simulate(traffic, runs=RUNS, seed=15, truth=truth)
-    assert len(seen.inside["control"]) > 0.5 * RUNS
+    assert len(seen.inside["control"]) > 0.9 * RUNS
     assert 0.91 <= seen.coverage("control") <= 0.99
     assert abs(seen.bias("control")) < 0.1 + 2 / RUNS**0.5
 

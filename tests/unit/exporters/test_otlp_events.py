@@ -6,6 +6,7 @@ import gzip
 import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -29,6 +30,7 @@ from collector.exporters.otlp_client import make_exporter
 from collector.exporters.otlp_events import EvaluationEvents
 from collector.pipeline.clock import ManualClock
 from collector.records.decision import Decision, Fate
+from collector.records.diagnosis import Cause, Diagnosis
 from collector.records.found import Found
 from collector.records.settled import Settled
 from collector.telemetry import metrics
@@ -193,7 +195,8 @@ async def test_events_arrive_in_the_context_of_the_evaluated_span(
             local=(result(Score(0.5), kind=Kind.LOCAL),),
         )
     )
-    sender.settle(settled(result(Score(1.0)), service="bank", trace=""))
+    told = replace(settled(result(Score(1.0)), service="bank", trace=""), diagnosis=Diagnosis(Cause.FINE, None))
+    sender.settle(told)
     await sender.stop(10)
 
     assert counted(telemetry, "sent") == 5
@@ -222,6 +225,9 @@ async def test_events_arrive_in_the_context_of_the_evaluated_span(
     assert "in detail" not in str(server.requests)
     assert bank[0]["service.name"] == "bank"
     assert bank[1].trace_id == b""
+    assert bank[2]["groundwatch.diagnosis.cause"] == "fine"
+    assert bank[2]["groundwatch.diagnosis.kind"] == "judged"
+    assert "groundwatch.diagnosis.cause" not in attributes
 
 
 async def test_explanations_leave_only_with_content(server: Server, protocol: Otlp) -> None:
