@@ -17,9 +17,10 @@ COMMANDS = {
     "inspect": "show which interactions are found in recorded telemetry, and how",
     "why": "say what became of a trace",
     "config": "print the configuration's schema, an example, or what is in force",
+    "bench-judge": "say how good, dear, fast and noisy a judge is on labelled records",
     "calibrate": "refit the local scorers' coefficients on labelled records",
 }
-"""Every command with its line of help; `collector.commands.<name>` is its module."""
+"""Every command with its line of help; `collector.commands.<name>` is its module (`-` as `_`)."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -38,7 +39,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     for name, line in COMMANDS.items():
         sub = commands.add_parser(name, help=line, description=line[0].upper() + line[1:] + ".")
         if name == chosen:
-            module = importlib.import_module(f"collector.commands.{name}")
+            module = importlib.import_module(f"collector.commands.{name.replace('-', '_')}")
             module.add_arguments(sub)
             sub.set_defaults(run=module.run)
     args = parser.parse_args(arguments)
