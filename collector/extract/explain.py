@@ -25,7 +25,7 @@ _WHY = {
 }
 MAPPING = """\
 extract:
-  question_keys: [app.question]        # your own span attributes, plain text
+  question_keys: [app.question]        # your own attributes; or a path into JSON: body:payload.text
   documents_keys: [app.documents]      # JSON: [{"id": "...", "text": "...", "score": 0.9}, ...]
   response_keys: [app.answer]
   session_keys: [app.session]

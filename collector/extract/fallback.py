@@ -98,7 +98,7 @@ def without_retriever(
         return result
     block = from_prompt(prompt, call, None, pattern, options)
     if block is None:
-        block = _tool_text(group, prompt, call)
+        block = _tool_text(result, group, prompt, call)
     if block is None and searched is not None:
         block = _step_text(group, searched, options)
     if block is None and any(m.role == "tool" and m.hidden for m in prompt):
@@ -238,32 +238,34 @@ def _by_pattern(prompt: Sequence[Message], pattern: str) -> tuple[Document, ...]
     return tuple(found)
 
 
-def _tool_text(group: Sequence[Node], prompt: Sequence[Message], call: Call | None) -> Pieces | None:
-    """Plain texts that a search tool gave: contexts, though their borders are not known."""
-    texts = []
-    searching = any(node.role is Role.TOOL and _SEARCH.search(_tool_name(node)) for node in group)
-    for node in group:
-        if (
-            node.role is Role.TOOL
-            and node.view is not None
-            and node.view.output is not None
-            and _SEARCH.search(_tool_name(node))
-        ):
+def _tool_text(
+    result: Gathered, group: Sequence[Node], prompt: Sequence[Message], call: Call | None
+) -> Pieces | None:
+    """Plain texts that a search tool gave: contexts, though their borders are not known; none where all are empty."""
+    given: list[Json] = []
+    searches = [n for n in group if n.role is Role.TOOL and _SEARCH.search(_tool_name(n))]
+    for node in searches:
+        if node.view is not None and node.view.output is not None:
             value = node.view.output.value
             if isinstance(value, dict):
-                value = value.get("output") or value.get("content") or value.get("result")
-            value = _plain_text(value)
-            if value is not None and value not in texts:
-                texts.append(value)
-    if not texts:
+                value = next((value[k] for k in ("output", "content", "result") if value.get(k)), value)
+            given.append(value)
+    if not given:
         asked = {name for m in (call.messages if call is not None else ()) for name in m.tools}
         unnamed = not asked and not any(node.role is Role.TOOL for node in group)
-        if searching or unnamed or any(_SEARCH.search(name) for name in asked):
-            texts = [text for m in prompt for r in m.results if (text := _plain_text(r)) is not None]
-    if texts and all(text.strip() in _NOTHING for text in texts):
+        if searches or unnamed or any(_SEARCH.search(name) for name in asked):
+            given = [r for m in prompt for r in m.results]
+    if given and all(_is_nothing(value) for value in given):
         return Pieces((), "tool_empty", sure=True)
-    texts = [text for text in texts if not is_redacted(text) and not is_scrubbed(text)]
-    return Pieces(tuple(Document(text) for text in texts), "tool_text", sure=False) if texts else None
+    texts = list(dict.fromkeys(text for value in given if (text := _plain_text(value)) is not None))
+    told = [text for text in texts if not is_redacted(text) and not is_scrubbed(text)]
+    result.retrieved |= len(told) < len(texts)
+    return Pieces(tuple(Document(text) for text in told), "tool_text", sure=False) if told else None
+
+
+def _is_nothing(value: Json) -> bool:
+    """Whether a tool's result is an empty list, as it is or as text."""
+    return value == [] or (isinstance(value, str) and value.strip() in _NOTHING)
 
 
 def _plain_text(value: Json) -> str | None:

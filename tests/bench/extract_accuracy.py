@@ -1,6 +1,6 @@
 """Print how exact extraction is on the recorded libraries, and how long a trace takes.
 
-python -m tests.bench.extract_accuracy [--quick] [--only openinference/] [--wrong]
+python -m tests.bench.extract_accuracy [--quick] [--more] [--only openinference/] [--wrong]
 """
 
 from __future__ import annotations
@@ -15,24 +15,33 @@ from pathlib import Path
 
 from collector.extract.extractor import Extractor
 from collector.extract.options import Options
-from tests.golden.extract_measure import load, measure, rows, unpack
+from tests.golden import extract_more
+from tests.golden.extract_measure import Table, load, measure, rows, unpack
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", default="", help="libraries whose name contains this")
     parser.add_argument("--wrong", action="store_true", help="name what was not exact")
+    parser.add_argument("--more", action="store_true", help="the second set of recordings, without the timing")
     parser.add_argument("--quick", action="store_true", help="one round of the timing instead of five")
     args = parser.parse_args(argv)
     with tempfile.TemporaryDirectory() as directory:
-        base = unpack(Path(directory))
-        table = measure(base, only=args.only)
+        table, base = _table(Path(directory), args.only, more=args.more)
         print(table.markdown())
         if args.wrong:
             for case, name, wanted, got in table.wrong:
                 print(f"{case}: {name}: wanted {str(wanted)[:200]!r}, got {str(got)[:200]!r}")
-        _speed(base, args.only, rounds=1 if args.quick else 5)
+        if not args.more:
+            _speed(base, args.only, rounds=1 if args.quick else 5)
     return 0
+
+
+def _table(directory: Path, only: str, *, more: bool) -> tuple[Table, Path]:
+    if more:
+        return extract_more.measure(extract_more.unpack(directory), only), directory
+    base = unpack(directory)
+    return measure(base, only=only), base
 
 
 def _speed(base: Path, only: str, rounds: int) -> None:

@@ -17,7 +17,7 @@ from collector.otlp.decode import Decoder
 from collector.otlp.model import LogRecord, RawItem, Span
 from collector.receivers.files import read_requests
 from collector.records.found import Found, Mark
-from scorers.interaction import Field
+from scorers.interaction import Field, Interaction
 
 DATA = Path(__file__).parents[1] / "data" / "spans"
 FIELDS = (
@@ -114,9 +114,7 @@ def compare(table: Table, row: Mapping[str, Any], found: Iterable[Found]) -> Non
     strangers = [f for f in everything if set(f.trace_ids) & set(row.get("unrelated_trace_ids", ()))]
     if len(mine) != row.get("interactions", 1) or strangers:
         table.put(row, "absent", False, "one interaction", [f.interaction.id for f in (*mine, *strangers)])
-    item = nearest(row, mine)
-    if item is None:
-        return
+    item = nearest(row, mine) or Found(Interaction(id=""))
     there = row["in_spans"]
     _texts(table, row, item, there)
     _contexts(table, row, item, there)
