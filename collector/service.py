@@ -66,7 +66,9 @@ class Background:
 
 
 class Service:
-    """Runs parts. SIGTERM and SIGINT ask for the end, SIGHUP calls `on_reload`. `start_order` has what is downstream first; `stop_order` what is upstream first."""
+    """Runs parts. SIGTERM and SIGINT ask for the end, SIGHUP calls `on_reload`.
+
+    `start_order` has what is downstream first; `stop_order` what is upstream first."""
 
     def __init__(
         self,
