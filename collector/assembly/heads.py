@@ -186,8 +186,9 @@ def _unusual(rows: Rows) -> Sequence[int]:
     name = np.where(has_parent, pair(38), first)
     usual = (name & 0xFF) == 0x2A
     usual &= name <= (_LONGEST_NAME << 8 | 0xFF)
-    usual &= pair(0) == 0x100A
-    usual &= pair(18) == 0x0812
+    if not rows.ids_inside:
+        usual &= pair(0) == 0x100A
+        usual &= pair(18) == 0x0812
     usual &= lengths >= WINDOW
     if usual.all():
         return ()

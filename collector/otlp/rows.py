@@ -21,13 +21,15 @@ _IDS_BYTES = 28
 class Rows:
     """The bytes of some items, joined by `SEPARATOR`, and where each starts and how long it is.
 
-    `windows` holds the first `WINDOW` bytes of each item, one row each.
+    `windows` holds the first `WINDOW` bytes of each item, one row each; `ids_inside` tells whether `all_have_ids` was
+    asked, and held.
     """
 
-    __slots__ = ("joined", "lengths", "starts", "windows")
+    __slots__ = ("ids_inside", "joined", "lengths", "starts", "windows")
 
     def __init__(self, items: Sequence[bytes]) -> None:
         size = len(items)
+        self.ids_inside = False
         self.lengths: NDArray[np.int64] = np.fromiter(map(len, items), np.int64, size)
         self.starts: NDArray[np.int64] = np.arange(size)
         self.starts[1:] += self.lengths[:-1].cumsum()
@@ -52,11 +54,12 @@ class Rows:
         """Whether `have_ids` holds for every item."""
         tags = self.column(0, "<u2") ^ _TRACE_ID_TAG
         tags |= self.column(18, "<u2") ^ _SPAN_ID_TAG
-        return not tags.any() and bool(
+        self.ids_inside = not tags.any() and bool(
             (self.column(2) | self.column(10)).all()
             and self.column(20).all()
             and int(self.lengths.min(initial=_IDS_BYTES)) >= _IDS_BYTES
         )
+        return self.ids_inside
 
     def have_ids(self) -> NDArray[np.bool_]:
         """Whether each item starts as all known exporters write a span: tag 0x0A, length 16, trace id; tag 0x12,
