@@ -91,7 +91,6 @@ class Changes:
         self._folded = folded
         self._marks = Marks(options, room, folded)
         self._versions: dict[Version, tuple[Tally, list[float]]] = {_OTHER: (Tally(0), [0.0])}
-        self._instruments: dict[int, str] = {}
 
     @property
     def marks(self) -> int:

@@ -69,6 +69,8 @@ class Estimates:
         self._keys = ClusterKeys(options.clusters.by, seed)
         self.diagnose = Diagnoser(options.diagnosis)
         self._shown: dict[int, set[str]] = {}
+        self._instruments: dict[int, str] = {}
+        self._noted: dict[int, tuple[str, float]] = {}
         for measure in declared:
             self._declare(measure)
         wrong = problems(options.objectives, self._measures.all, segment_names)
@@ -76,7 +78,9 @@ class Estimates:
             raise ValueError("\n".join(wrong))
         self._objectives = Objectives(options.objectives, self._declare, segment_names)
         for measure, fingerprint in (fingerprints or {}).items():
-            self._totals.born(self._declare(measure), fingerprint)
+            place = self._declare(measure)
+            self._instruments[place] = fingerprint
+            self._totals.born(place, fingerprint)
         self._windows = Windows(
             self._measures,
             self._sums,
@@ -120,13 +124,17 @@ class Estimates:
 
     def _series(self, segments: int) -> int:
         rows = self._totals.control_rows
-        return PARTS * rows + series_needed(
-            self._measures.all,
-            segments,
-            objectives=len(self._objectives),
-            versions=self._changes.versions,
-            marks=self._changes.marks,
-            control_versions=0,
+        return (
+            PARTS * rows
+            + self._sums.unforeseen
+            + series_needed(
+                self._measures.all,
+                segments,
+                objectives=len(self._objectives),
+                versions=self._changes.versions,
+                marks=self._changes.marks,
+                control_versions=0,
+            )
         )
 
     def families(self) -> list[Family]:
@@ -217,10 +225,18 @@ class Estimates:
                 self._telemetry.inc(metrics.ESTIMATES_IGNORED, reason="duplicate")
                 continue
             own = weight if result.probability == 1 else ratio(weight, result.probability)
-            terms[place] = term(place, own, result)
-            fingerprints[place] = result.fingerprint
-            self._changes.instrument(place, result.fingerprint, now_unix)
-            self._show_instrument(place, result)
+            terms[place] = made = term(place, own, result)
+            # What is unscored may not come from the scorer itself: its fingerprint names no instrument.
+            if made.value is not None or place not in self._instruments:
+                self._instruments[place] = result.fingerprint
+            fingerprints[place] = self._instruments[place]
+            noted = self._noted.get(place)
+            if made.value is not None and (
+                noted is None or noted[0] != result.fingerprint or noted[1] < now_unix - 1
+            ):
+                self._noted[place] = (result.fingerprint, now_unix)
+                self._changes.instrument(place, result.fingerprint, now_unix)
+                self._show_instrument(place, result)
         return list(terms.values())
 
     def _show_instrument(self, place: int, result: Result) -> None:

@@ -113,6 +113,12 @@ class Sums:
         """Combinations of segment values that have series, `other` first."""
         return tuple(self._segments)
 
+    @property
+    def unforeseen(self) -> int:
+        """Series of reasons that came though no scorer of their kind should give them."""
+        foreseen = (len(_REASONS[measure.kind]) for measure in self._measures.all)
+        return sum(len(reasons) for reasons in self._reasons) - sum(foreseen)
+
     def tallies(self) -> Iterator[tuple[SegmentKey, Tally]]:
         """Every segment's tally, for windows."""
         for key, segment in self._segments.items():

@@ -54,6 +54,11 @@ class Tally:
         self._minutes: deque[_State] = deque()
         self._quarters: deque[_State] = deque()
 
+    @property
+    def states(self) -> int:
+        """How many earlier states are kept."""
+        return len(self._minutes) + len(self._quarters)
+
     def extend(self, size: int) -> int:
         """Room for so many more sums; gives the place of the first."""
         first = len(self.values)

@@ -15,6 +15,8 @@ from prometheus_client.openmetrics.exposition import generate_latest as openmetr
 from collector.telemetry.spec import Family, Source, Type
 
 _EOF = b"# EOF\n"
+_MAX_HEADS = 50_000
+"""Names with labels that are kept rendered; releases and segment values come and go over months."""
 _GZIP_FROM_BYTES = 1_400  # below one packet, compressing gains nothing
 
 
@@ -93,6 +95,8 @@ class PrometheusExporter:
         lines = [f"# HELP {name} {_help(spec.help)}\n# TYPE {name} {kind}\n"]
         heads = self._heads
         for values, value in family.samples:
+            if len(heads) > _MAX_HEADS:
+                heads.clear()
             head = heads.get((spec.name, values))
             if head is None:
                 head = heads[spec.name, values] = _head(spec.name, family.label_names, values)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from collector.estimates.estimates import Estimates
 from collector.estimates.measures import Measure
-from collector.estimates.options import Options
+from collector.estimates.options import Objective, Options
 from collector.estimates.window import Window
 from collector.pipeline.clock import ManualClock
 from collector.records.decision import Decision, Fate
@@ -23,7 +23,8 @@ from scorers.outcome import Failed, FailedReason, NotApplicable, NotApplicableRe
 from scorers.scorer import Kind, Tier
 
 JUDGED = Measure("faithfulness", Kind.JUDGED)
-LOCAL = Measure("groundedness", Kind.LOCAL, Tier.FAST)
+LOCAL = Measure("faithfulness", Kind.LOCAL, Tier.FAST)
+OBJECTIVE = Objective(name="good", metric="faithfulness", threshold=0.8, target=0.9)
 
 outcomes: st.SearchStrategy[Outcome] = st.one_of(
     st.floats(0, 1).map(Score),
@@ -37,8 +38,16 @@ def settled(draw: st.DrawFn) -> Settled:
     fate = draw(st.sampled_from([Fate.QUEUED, Fate.SAMPLED_OUT, Fate.SHED]))
     local = Result("i", LOCAL.metric, LOCAL.kind, draw(outcomes), "1", "f", tier=LOCAL.tier)
     judged = Result("i", JUDGED.metric, JUDGED.kind, draw(outcomes), "1", "f")
+    session = draw(st.sampled_from([None, "s1", "s2", "s3"]))
+    question = draw(st.sampled_from([None, "what?", "why?"]))
+    contexts = draw(st.sampled_from([None, ()]))
     return Settled(
-        found=Found(Interaction("i")),
+        found=Found(
+            Interaction("i", question=question, contexts=contexts),
+            service=draw(st.sampled_from(["a", "b"])),
+            service_version=draw(st.sampled_from([None, "1", "2"])),
+            session=session,
+        ),
         decision=Decision(fate, draw(st.floats(0.001, 1)), "rate", draw(st.floats(1, 1_000))),
         local=(local,),
         judged=(judged,) if fate is Fate.QUEUED else (),
@@ -49,7 +58,12 @@ def settled(draw: st.DrawFn) -> Settled:
 
 def estimates() -> Estimates:
     return Estimates(
-        Options(), declared=[JUDGED, LOCAL], segment_names=["service"], clock=ManualClock(), telemetry=Telemetry()
+        Options(objectives=(OBJECTIVE,)),
+        declared=[JUDGED, LOCAL],
+        segment_names=["service"],
+        clock=ManualClock(),
+        telemetry=Telemetry(),
+        fingerprints={LOCAL: "f"},
     )
 
 
@@ -71,9 +85,40 @@ def test_two_replicas_equal_one_in_any_order(items: list[Settled]) -> None:
     one, first, second = estimates(), estimates(), estimates()
     for item in items:
         one.settle(item)
+    for item in reversed(items):
+        # A cluster stays on one replica, as it does with a topic keyed by session.
+        key = item.found.session or item.found.interaction.question
+        (first if key in {None, "s1", "what?"} else second).settle(item)
+    assert totals(first, second) == pytest.approx(totals(one), rel=1e-9)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(settled(), max_size=30))
+def test_what_needs_no_clusters_adds_up_wherever_an_interaction_goes(items: list[Settled]) -> None:
+    one, first, second = estimates(), estimates(), estimates()
+    for item in items:
+        one.settle(item)
     for place, item in enumerate(reversed(items)):
         (first if place % 2 else second).settle(item)
-    assert totals(first, second) == pytest.approx(totals(one), rel=1e-9)
+    whole, halves = totals(one), totals(first, second)
+    for key, value in whole.items():
+        if "_cluster_" in key[0]:
+            assert halves.get(key, 0) <= value * (1 + 1e-9)
+        else:
+            assert halves[key] == pytest.approx(value, rel=1e-9)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(settled(), max_size=30))
+def test_counters_only_grow_and_are_as_many_as_said(items: list[Settled]) -> None:
+    one = estimates()
+    before = totals(one)
+    for item in items:
+        one.settle(item)
+        after = totals(one)
+        assert all(after[key] >= value for key, value in before.items())
+        before = after
+    assert one.series == sum(len(family.samples) for family in one.families())
 
 
 @settings(max_examples=60, deadline=None)

@@ -155,6 +155,17 @@ def test_no_controlled_number_where_a_window_holds_two_versions() -> None:
     assert two.mean == two.plain_mean
 
 
+def test_an_unscored_result_that_the_scorer_did_not_make_begins_no_version() -> None:
+    """An application's own error is not applicable for every scorer, without asking one."""
+    world = World()
+    error = NotApplicable(NotApplicableReason.APPLICATION_ERROR)
+    world.settle(None, error, fingerprint="made elsewhere")
+    world.settle(None, Score(0.5))
+    assert {labels[1] for labels in world.samples(metrics.CONTROL_SUMS[0])} == {"f1"}
+    assert world.control()["u"] == 2
+    assert [c.value for c in world.estimates.changes() if c.dimension == "scorer"] == ["f1"]
+
+
 # --- service levels
 
 
