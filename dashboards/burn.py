@@ -2,7 +2,7 @@
 
 A page at burn rate b fires when the share of bad answers is over r = b (1 - SLO) in a long and a short window (Site
 Reliability Workbook, chapter 5). With r >= 1 it can never fire; with few answers in the short window it fires by
-chance. The numbers below are exact tails of the binomial distribution at a service that is just on its objective.
+chance; `collector.stats.burn` says how many it needs.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from collector.stats.burn import minimum_n
 from dashboards.options import DAY, HOUR, Objective
 
 SHORT_WINDOWS = (HOUR // 2, HOUR, 2 * HOUR, 6 * HOUR, DAY)
@@ -53,18 +54,6 @@ class Refusal:
     reason: str
 
 
-def minimum_n(target: float, rate: float, false_alarm: float) -> int:
-    """The number of answers from which on a service that is just on its objective has a bad share over
-    rate x (1 - target) with probability `false_alarm` at most. Raises ValueError where that share is no share."""
-    bad = 1 - target
-    limit = rate * bad
-    if not bad < limit < 1:
-        raise ValueError(
-            f"{rate}x of an error budget of {bad:.6g} is a bad share of {limit:.6g}, not in (budget, 1)"
-        )
-    return _from_there_on(lambda n: _binomial_tail(n, bad, _over(limit, n)), false_alarm, _over_all(bad, limit))
-
-
 def needed_bad(rate: float, false_alarm: float) -> float:
     """The expected number of bad answers (effective n x error budget) from which on a page at `rate` is safe for
     every target: the limit of `minimum_n` for small budgets, where the Poisson tail bounds the binomial one
@@ -103,31 +92,12 @@ def _over(limit: float, n: float) -> int:
     return math.floor(limit * n + 1e-9) + 1
 
 
-def _over_all(bad: float, limit: float) -> int:
-    """A number of answers from which on Chernoff's bound is far below every false alarm allowed."""
-    divergence = limit * math.log(limit / bad) + (1 - limit) * math.log((1 - limit) / (1 - bad))
-    return math.ceil(25 / divergence)
-
-
 def _from_there_on(tail: Callable[[int], float], false_alarm: float, highest: int, *, stride: int = 1) -> int:
     """One more than the largest n up to `highest` whose tail is over the false alarm allowed."""
     for n in range(highest, LEAST_N - 1, -stride):
         if tail(n) > false_alarm:
             return n + stride
     return LEAST_N
-
-
-def _binomial_tail(n: int, p: float, least: int) -> float:
-    """P(X >= least) for X binomial(n, p)."""
-    logs = (
-        math.lgamma(n + 1)
-        - math.lgamma(i + 1)
-        - math.lgamma(n - i + 1)
-        + i * math.log(p)
-        + (n - i) * math.log1p(-p)
-        for i in range(least, n + 1)
-    )
-    return _sum(logs)
 
 
 def _poisson_tail(mean: float, least: int) -> float:

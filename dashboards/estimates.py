@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from collector.stats.control import MIN_GAIN, MIN_N_EFF
 from collector.stats.interval import Z95
 from collector.telemetry import metrics
 from dashboards.names import JUDGED, by, series
@@ -17,8 +18,6 @@ Columns = Mapping[str, str]
 """Names of the recorded sums of one window, by their short names."""
 PROCESSES = "total:groundwatch_processes"
 GROUP_DEGREES = metrics.GROUPS - 1
-CONTROL_N = 100
-CONTROL_GAIN = 1.1
 
 
 @dataclass(slots=True)
@@ -83,7 +82,7 @@ def estimate(place: Place, sums: Columns, options: Options) -> None:
     if "group_w" in sums:
         # Replicas may share a cluster: with more than one process the random groups give the variance.
         alone = f"on ({', '.join(options.keep)}) ({PROCESSES} == 1)"
-        groups = place.record("group_spread", _group_spread(sums, shrunk, options))
+        groups = place.record("group_spread", _group_spread(sums, mean, options))
         error = f"(({error}) and {alone}) or sqrt({groups} + {prior}) / {scale} or ({error})"
         degrees = place.record("degrees", f"({n} and {alone}) or 0 * {groups} + {GROUP_DEGREES} or {n}")
     recorded = place.record("logit_error", error)
@@ -96,7 +95,7 @@ def estimate(place: Place, sums: Columns, options: Options) -> None:
     if "cluster_w2" in sums:
         item = f"clamp_min({sums['w2y2']} - 2 * {mean} * {sums['w2y']} + {mean} ^ 2 * {w2}, 0)"
         cluster = f"clamp_min({var_yy} - 2 * {mean} * {var_y} + {mean} ^ 2 * {var2}, 0)"
-        place.record("cluster_ratio", f"{cluster} / ({item} > 0)")
+        place.record("cluster_ratio", f"{cluster} / ({item} > 1e-9 * {w2})")
 
 
 def short_estimate(place: Place, sums: Columns, options: Options) -> None:
@@ -122,39 +121,39 @@ def control(place: Place, sums: Columns, judged: Place, options: Options) -> Non
     """The control-variate estimate of each version of the local score, and beside it `combined`: that where it is
     worth having (effective n, gain, and it covers all that was judged), else the judged mean."""
     w, u, wy = f"({sums['w']} > 0)", f"({sums['u']} > 0)", sums["wy"]
+    labels = ", ".join((*options.keep, *JUDGED.labels))
+    match = f"on ({labels}) group_left ()"
     mean = place.record("judged_mean", f"{wy} / {w}")
-    n = place.record("n_eff", f"{w} ^ 2 / {sums['w2']}")
     local = place.record("local_mean", f"{sums['uf']} / {u}")
     shift = place.record("shift", f"{sums['jf']} / ({sums['j']} > 0) - {local}")
-    a = place.record("a", f"clamp_min({sums['w2y2']} - 2 * {mean} * {sums['w2y']} + {mean} ^ 2 * {sums['w2']}, 0)")
+    a = place.record("a", f"{sums['w2y2']} - 2 * {mean} * {sums['w2y']} + {mean} ^ 2 * {sums['w2']}")
     b = place.record(
         "b",
         f"clamp_min({sums['wvyf']} - {mean} * {sums['wvf']} - {local} * {sums['wvy']} "
         f"+ {mean} * {local} * {sums['wv']}, 0)",
     )
-    c = place.record("c", f"clamp_min({sums['qff']} - 2 * {local} * {sums['qf']} + {local} ^ 2 * {sums['q']}, 0)")
-    k = place.record("k", f"{b} / ({c} > 0) * {u} / {w}")
-    # Rounding may bring it to 1; the gain shown is then a hundred.
-    explained = place.record("r2", f"clamp_max({b} ^ 2 / ({a} * {c} > 0), 0.99)")
+    c = place.record("c", f"{sums['qff']} - 2 * {local} * {sums['qf']} + {local} ^ 2 * {sums['q']}")
+    told = f"({a} > 1e-12 * {sums['w2']} and {c} > 1e-12 * {sums['q']})"
+    k = place.record("k", f"{b} / {c} * {u} / {w} and {told}")
+    explained = place.record("r2", f"clamp({b} ^ 2 / ({a} * {c}), 0, 0.99) and {told}")
     gain = place.record("gain", f"1 / (1 - {explained})")
     value = place.record("mean", f"clamp({mean} - {k} * {shift}, 0, 1)")
     wb = f"({sums['w2']} / {w})"
-    raw = f"({wy} + {wb} / 2) / ({w} + {wb})"
-    shrunk = place.record("shrunk_mean", f"clamp({raw} - {k} * {shift}, 0.001, 0.999)")
-    spread = (
-        f"(clamp_min({sums['w2y2']} - 2 * ({raw}) * {sums['w2y']} + ({raw}) ^ 2 * {sums['w2']}, 0) "
-        f"+ {wb} ^ 2 / 2 * (({raw}) ^ 2 + (1 - ({raw})) ^ 2))"
+    plain = place.record("plain_mean", f"({wy} + {wb} / 2) / ({w} + {wb})")
+    shrunk = place.record("shrunk_mean", f"clamp({plain} - {k} * {shift}, 0.001, 0.999)")
+    n = place.record("n_eff", f"0 * {w} + {match} {judged.name('n_eff')}")
+    degrees = place.record("degrees", f"0 * {w} + {match} {judged.name('degrees')}")
+    # The judged mean's own error (clusters, or groups) with A' (1 - R2) n/(n-2) in the place of A' (n+1)/n.
+    recorded = place.record(
+        "logit_error",
+        f"sqrt((1 - {explained}) * {n} ^ 2 / ({n} - 2 > 0) / ({n} + 1)) "
+        f"* {plain} * (1 - {plain}) / ({shrunk} * (1 - {shrunk})) * {match} {judged.name('logit_error')}",
     )
-    labels = ", ".join((*options.keep, *JUDGED.labels))
-    ratio = f"on ({labels}) group_left () clamp_min({judged.name('cluster_ratio')}, 1)"
-    error = f"{spread} * (1 - {explained}) * {n} / ({n} - 2 > 0)"
-    error = f"sqrt({error} * {ratio} or {error}) / ({w} + {wb}) / ({shrunk} * (1 - {shrunk}))"
-    recorded = place.record("logit_error", error)
     for what, sign in (("lower", "-"), ("upper", "+")):
-        place.record(what, f"{bound(shrunk, recorded, n, Z95, sign)} and {n} >= {CONTROL_N}")
+        place.record(what, f"{bound(shrunk, recorded, degrees, Z95, sign)} and {n} >= {MIN_N_EFF:g}")
     judged_weight = judged.name("w").replace(judged.window, f"sum{judged.window}")
-    whole = f"{sums['w']} >= on ({labels}) group_left () 0.999 * {judged_weight}"
-    worth = f"({n} >= {CONTROL_N} and {gain} >= {CONTROL_GAIN} and {place.name('lower')} and {whole})"
+    whole = f"{sums['w']} >= {match} 0.999 * {judged_weight}"
+    worth = f"({n} >= {MIN_N_EFF:g} and {gain} >= {MIN_GAIN:g} and {place.name('lower')} and {whole})"
     for what, own in (("mean", value), ("lower", place.name("lower")), ("upper", place.name("upper"))):
         place.group.record(
             series("total", "combined", what, place.window),

@@ -66,6 +66,8 @@ class Options:
     max_judge_failures: float = 0.1
     runbook: str = "dashboards/README.md"
     """Where the runbook is; an anchor is appended."""
+    week_every: float = 1_800
+    """Seconds between evaluations of a week's window, which are the dearest."""
     time_scale: float = 1
 
     def __post_init__(self) -> None:

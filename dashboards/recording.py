@@ -29,11 +29,10 @@ from dashboards.names import (
 from dashboards.options import DAY, HOUR, Options
 
 WEEK = "7d"
-_HALF_HOUR = 30 * 60
 _OFTEN = tuple(window for window in WINDOWS if window != WEEK)
-_RAW_WEEK = "7d_half_hourly"
+_RAW_WEEK = "7d_seldom"
 _HELD = ("mean", "lower", "upper", "n_eff", "coverage", "mean_if_failed_0", "mean_if_failed_1")
-"""What is read back of a week, which is only computed each half hour."""
+"""What is read back of a week, which is computed seldom."""
 _HELD_FOR_ALERTS = ("shrunk_mean", "logit_error")
 OBJECTIVE_WINDOWS = {"30m": HOUR // 2, "1h": HOUR, "2h": 2 * HOUR, "6h": 6 * HOUR, "1d": DAY}
 assert set(SHORT_WINDOWS) <= set(OBJECTIVE_WINDOWS.values())
@@ -66,7 +65,7 @@ class Counters:
 
     def sums(self, keys: Iterable[str], window: str, seconds: float | None = None) -> dict[str, str]:
         """Record one window's sums of the increases that are recorded each minute; gives names by short name."""
-        length = self.options.time(seconds or WINDOWS[window.removesuffix("_half_hourly")])
+        length = self.options.time(seconds or WINDOWS[window.removesuffix("_seldom")])
         found = {}
         for key in keys:
             five = series(self.level, self.kind, key, "increase5m")
@@ -117,13 +116,13 @@ def _often(kind: Family, options: Options) -> Group:
 
 
 def _week(kind: Family, options: Options) -> Group:
-    group = Group(f"groundwatch_{kind.name}_week", _HALF_HOUR)
+    group = Group(f"groundwatch_{kind.name}_week", options.week_every)
     _window(group, kind, _RAW_WEEK, options)
     return group
 
 
 def _hold(kind: Family, options: Options) -> Group:
-    """Keep a week's estimates readable between its half-hourly evaluations."""
+    """Keep a week's estimates readable between its evaluations."""
     group = Group(f"groundwatch_{kind.name}_week_held", STEP)
     both = _HELD + _HELD_FOR_ALERTS
     places: list[tuple[str, str, tuple[str, ...]]] = [(level, kind.name, both) for level in ("segment", "total")]
@@ -133,7 +132,9 @@ def _hold(kind: Family, options: Options) -> Group:
     for level, name, held in places:
         for what in held:
             raw = series(level, name, what, _RAW_WEEK)
-            group.record(series(level, name, what, WEEK), f"last_over_time({raw}[{options.time(45 * 60)}])")
+            group.record(
+                series(level, name, what, WEEK), f"last_over_time({raw}[{options.time(1.5 * options.week_every)}])"
+            )
     return group
 
 

@@ -318,6 +318,6 @@ def _marks(name: str, query: str) -> dict[str, Any]:
         "expr": query,
         "titleFormat": name,
         "textFormat": "{{service}}{{metric}} {{value}}",
-        "useValueForTime": "on",
+        "useValueForTime": True,
         "step": "60s",
     }

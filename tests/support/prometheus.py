@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,15 +15,20 @@ from tests.support.waiting import until
 
 
 class Prometheus:
-    """Started by `program`'s path, with exemplar storage, on loopback; ended by its owner."""
+    """Started by `program`'s path, with exemplar storage, on loopback; ended by its owner.
 
-    def __init__(self, program: str, directory: Path, target: str) -> None:
+    It scrapes each target every `interval`, and evaluates the rule files given.
+    """
+
+    def __init__(
+        self, program: str, directory: Path, *targets: str, interval: str = "1s", rules: Sequence[Path] = ()
+    ) -> None:
         directory.mkdir(parents=True, exist_ok=True)
         config = directory / "prometheus.yml"
-        job = {"job_name": "groundwatch", "static_configs": [{"targets": [target]}]}
-        config.write_text(
-            yaml.safe_dump({"global": {"scrape_interval": "1s"}, "scrape_configs": [job]}), encoding="utf-8"
-        )
+        job = {"job_name": "groundwatch", "static_configs": [{"targets": list(targets)}]}
+        settings = {"scrape_interval": interval, "evaluation_interval": interval}
+        content = {"global": settings, "rule_files": [str(path) for path in rules], "scrape_configs": [job]}
+        config.write_text(yaml.safe_dump(content), encoding="utf-8")
         address = f"127.0.0.1:{free_port(0)}"
         self._log = directory / "prometheus.log"
         with self._log.open("wb") as log:
@@ -40,6 +46,7 @@ class Prometheus:
                 env=environment({}),
                 start_new_session=True,
             )
+        self._targets = len(targets)
         self._client = httpx.Client(base_url=f"http://{address}", timeout=10, trust_env=False)
 
     def ready(self) -> Prometheus:
@@ -48,17 +55,25 @@ class Prometheus:
         def up() -> bool:
             assert self.process.poll() is None, self._log.read_text(encoding="utf-8")
             try:
-                return self._client.get("/-/ready").status_code == 200 and self.number("up") == 1
+                return self._client.get("/-/ready").status_code == 200 and self.number("sum(up)") == self._targets
             except httpx.TransportError:
                 return False
 
         until(up, "Prometheus has scraped the sidecar")
         return self
 
-    def query(self, expression: str) -> list[tuple[dict[str, str], float]]:
-        """An instant query: (labels, value) of each series."""
-        result = self._get("/api/v1/query", query=expression)["result"]
+    def query(self, expression: str, *, seconds_ago: float = 0.0) -> list[tuple[dict[str, str], float]]:
+        """An instant query: (labels, value) of each series, now or some time ago."""
+        import time
+
+        at = {"time": str(time.time() - seconds_ago)} if seconds_ago else {}
+        result = self._get("/api/v1/query", query=expression, **at)["result"]
         return [(row["metric"], float(row["value"][1])) for row in result]
+
+    def failed_rules(self) -> list[str]:
+        """Rules whose last evaluation failed, each with its error."""
+        groups = self._get("/api/v1/rules")["groups"]
+        return [f"{r['name']}: {r['lastError']}" for group in groups for r in group["rules"] if r.get("lastError")]
 
     def number(self, expression: str) -> float | None:
         """The one value of an expression; None where it gives no series."""

@@ -41,7 +41,14 @@ def test_the_committed_files_are_what_is_generated(tmp_path: Path, capsys: pytes
 def test_promtool_finds_no_fault_in_the_rules(program: Program) -> None:
     for name in ("recording", "alerts"):
         done = subprocess.run(
-            [program("promtool"), "check", "rules", "--lint=all", "--lint-fatal", FOLDER / f"prometheus/{name}.yml"],
+            [
+                program("promtool"),
+                "check",
+                "rules",
+                "--lint=all",
+                "--lint-fatal",
+                FOLDER / f"prometheus/{name}.yml",
+            ],
             capture_output=True,
             text=True,
             check=False,
@@ -116,7 +123,8 @@ def test_time_can_run_faster_for_tests() -> None:
 
 
 @pytest.mark.parametrize(
-    ("seconds", "text"), [(0.5, "500ms"), (90, "90s"), (300, "5m"), (3_600, "1h"), (604_800, "7d"), (1.5, "1500ms")]
+    ("seconds", "text"),
+    [(0.5, "500ms"), (90, "90s"), (300, "5m"), (3_600, "1h"), (604_800, "7d"), (1.5, "1500ms")],
 )
 def test_durations(seconds: float, text: str) -> None:
     assert duration(seconds) == text
