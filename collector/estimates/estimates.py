@@ -203,8 +203,9 @@ class Estimates:
             self._totals.add(local, judged, now, key=key, fingerprints=fingerprints)
             self._objectives.add(terms, segment)
             self._changes.add(terms, version, now)
-        self._evicted[Kind.LOCAL].inc(local_clusters.evicted - evicted[0])
-        self._evicted[Kind.JUDGED].inc(judged_clusters.evicted - evicted[1])
+        if (local_clusters.evicted, judged_clusters.evicted) != evicted:
+            self._evicted[Kind.LOCAL].inc(local_clusters.evicted - evicted[0])
+            self._evicted[Kind.JUDGED].inc(judged_clusters.evicted - evicted[1])
 
     def _terms(
         self, results: Sequence[Result], weight: float, fingerprints: dict[int, str], now_unix: float

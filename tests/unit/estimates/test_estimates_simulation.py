@@ -26,8 +26,8 @@ from tests.unit.estimates.estimates_simulator import (
     uniform,
 )
 
-RUNS = 200
-"""A coverage of 95 % is then known to 1.5 % (one standard error)."""
+RUNS, FEW = 200, 100
+"""Windows; a coverage of 95 % is then known to 1.5 and 2.2 % (one standard error). `FEW` where all are settled."""
 
 
 @pytest.mark.parametrize("name", SCHEMES)
@@ -49,7 +49,7 @@ def test_the_plain_mean_of_what_was_judged_misses_it(name: str) -> None:
 
 @pytest.mark.parametrize("by", ["session", "question"])
 def test_item_intervals_fail_under_clusters_and_cluster_sums_cover(by: str) -> None:
-    seen = simulate(lambda rng: clustered(rng, 90, by=by, local=False), runs=RUNS, seed=13)
+    seen = simulate(lambda rng: clustered(rng, 70, by=by, local=False), runs=RUNS, seed=13)
     assert seen.coverage("item") < 0.75
     assert 0.91 <= seen.coverage("shown") <= 0.98
     assert 0.91 <= seen.coverage("groups") <= 0.985
@@ -61,10 +61,10 @@ def two_in_five(rng: Random, y: Floats, f: Floats) -> tuple[Floats, Floats]:
 
 
 def test_the_control_variate_covers_and_is_narrower() -> None:
-    seen = simulate(lambda rng: independent(rng, 350, two_in_five), runs=RUNS, seed=14)
-    assert len(seen.inside["control"]) > 0.9 * RUNS
-    assert 0.91 <= seen.coverage("control") <= 0.99
-    assert abs(seen.bias("control")) < 0.1 + 2 / RUNS**0.5
+    seen = simulate(lambda rng: independent(rng, 350, two_in_five), runs=FEW, seed=14)
+    assert len(seen.inside["control"]) > 0.9 * FEW
+    assert 0.9 <= seen.coverage("control")
+    assert abs(seen.bias("control")) < 0.1 + 2 / FEW**0.5
     assert seen.width("control") < 0.9 * seen.width("item")
     assert np.mean(seen.gain) > 1.3
 
@@ -80,10 +80,10 @@ def test_the_control_variate_holds_with_answers_that_are_not_applicable() -> Non
     # Of the defined, the perfect share is 0.75 x 0.65 / (0.75 x 0.65 + 0.25 x 0.9).
     perfect = 0.75 * 0.65 / (0.75 * 0.65 + 0.25 * 0.9)
     truth = perfect + (1 - perfect) * 2.0 / 3.85
-    seen = simulate(traffic, runs=RUNS, seed=15, truth=truth)
-    assert len(seen.inside["control"]) > 0.9 * RUNS
-    assert 0.91 <= seen.coverage("control") <= 0.99
-    assert abs(seen.bias("control")) < 0.1 + 2 / RUNS**0.5
+    seen = simulate(traffic, runs=FEW, seed=15, truth=truth)
+    assert len(seen.inside["control"]) > 0.9 * FEW
+    assert 0.9 <= seen.coverage("control")
+    assert abs(seen.bias("control")) < 0.1 + 2 / FEW**0.5
 
 
 def test_a_local_score_that_tells_nothing_leaves_the_judged_number() -> None:
