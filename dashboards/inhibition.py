@@ -10,10 +10,10 @@ _JUDGED_BLIND = ("GroundwatchJudgeFailing", "GroundwatchBudgetFuse")
 
 def inhibit_rules(options: Options) -> list[dict[str, object]]:
     """The `inhibit_rules` of an Alertmanager configuration."""
-    keep = list(options.keep)
+    keep = options.keep
 
-    def rule(source: list[str], target: list[str], equal: list[str]) -> dict[str, object]:
-        return {"source_matchers": source, "target_matchers": target, "equal": equal}
+    def rule(source: list[str], target: list[str], equal: tuple[str, ...]) -> dict[str, object]:
+        return {"source_matchers": source, "target_matchers": target, "equal": list(equal)}
 
     return [
         rule(
@@ -24,7 +24,7 @@ def inhibit_rules(options: Options) -> list[dict[str, object]]:
         rule(
             ['alertname="GroundwatchCoverageLow"', 'level="total"'],
             ['category="quality"', 'kind="judged"'],
-            [*keep, "metric"],
+            (*keep, "metric"),
         ),
         rule(
             [f'alertname=~"{"|".join(_JUDGED_BLIND)}"'],
@@ -40,11 +40,11 @@ def inhibit_rules(options: Options) -> list[dict[str, object]]:
         rule(
             ['alertname="GroundwatchQualityLow"'],
             ['alertname="GroundwatchQualityDropped"'],
-            [*keep, "metric", *options.segments],
+            (*keep, "metric", *options.segments),
         ),
         rule(
             ['alertname="GroundwatchErrorBudgetBurning"', 'severity="critical"'],
             ['alertname="GroundwatchErrorBudgetBurning"', 'severity="warning"'],
-            [*keep, "objective"],
+            (*keep, "objective"),
         ),
     ]
