@@ -48,6 +48,16 @@ class Cut:
         cut = base * self.kept_floor + self.factor * (probability - base)
         return max(cut, min(lowest, probability))
 
+    @classmethod
+    def to(cls, allowed: float, *, seen: float, wanted: float, floor: float) -> Cut:
+        """The cut by which `allowed` interactions are judged, of `seen` ones whose probabilities add up to `wanted`;
+        the floor is served first."""
+        at_floor = min(floor * seen, wanted)
+        above = wanted - at_floor
+        if allowed < at_floor:
+            return cls(0.0, allowed / at_floor)
+        return cls(min(1.0, (allowed - at_floor) / above) if above > 0 else 1.0)
+
 
 class Budget:
     """Spreads what is left of the day's budget over the minutes that are left of it.
@@ -125,11 +135,7 @@ class Budget:
         allowed = self._allowed(spent, _MINUTES_A_DAY - minute % _MINUTES_A_DAY)
         if allowed is None:
             return Cut()
-        at_floor = min(self._floor * self._mean_seen, self._mean_sum)
-        above = self._mean_sum - at_floor
-        if allowed < at_floor:
-            return Cut(0.0, allowed / at_floor)
-        return Cut(min(1.0, (allowed - at_floor) / above) if above > 0 else 1.0)
+        return Cut.to(allowed, seen=self._mean_seen, wanted=self._mean_sum, floor=self._floor)
 
     def _allowed(self, spent: Spent, minutes_left: int) -> float | None:
         """Interactions that may be judged in the coming minute; None = no limit."""

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from enum import StrEnum
 
 from collector.records.found import Found, Mark
-from collector.sampling.options import Match, Options
-from collector.sampling.patterns import matcher
+from collector.sampling.matching import compiled
+from collector.sampling.options import Options
 
 
 class Left(StrEnum):
@@ -24,41 +23,20 @@ class Filters:
     """Applies the rules in the order: own evaluations, test traffic, exclude, include, not RAG."""
 
     def __init__(self, options: Options) -> None:
-        self._include = _rules(options.include)
-        self._exclude = _rules(options.exclude)
-        self._test_traffic = _rules(options.test_traffic)
+        self._include = [compiled(match) for match in options.include]
+        self._exclude = [compiled(match) for match in options.exclude]
+        self._test_traffic = [compiled(match) for match in options.test_traffic]
 
     def left_out(self, found: Found) -> Left | None:
         """Why the interaction is left out; None when it is not."""
         if Mark.OWN_EVALUATION in found.marks:
             return Left.OWN_EVALUATION
-        if _any(self._test_traffic, found):
+        if any(match(found) for match in self._test_traffic):
             return Left.TEST_TRAFFIC
-        if _any(self._exclude, found):
+        if any(match(found) for match in self._exclude):
             return Left.EXCLUDED
-        if self._include and not _any(self._include, found):
+        if self._include and not any(match(found) for match in self._include):
             return Left.NOT_INCLUDED
         if not found.is_rag:
             return Left.NOT_RAG
         return None
-
-
-_Rule = tuple[str, Callable[[object], bool]]
-
-
-def _rules(matches: Iterable[Match]) -> list[_Rule]:
-    return [
-        (
-            match.attribute,
-            matcher(equals=match.equals, globs=match.glob, regexes=match.regex, ignore_case=match.ignore_case),
-        )
-        for match in matches
-    ]
-
-
-def _any(rules: list[_Rule], found: Found) -> bool:
-    for name, fits in rules:
-        for place in (found.resource, found.attributes):
-            if name in place and place[name] is not None and fits(place[name]):
-                return True
-    return False

@@ -2,18 +2,35 @@
 
 from __future__ import annotations
 
+import re
 from enum import StrEnum
 from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
-from collector.sampling.patterns import check_regex
+from collector.sampling.marks import MarksOptions
+from collector.sampling.matching import Match, Strict, Texts
+from collector.sampling.patterns import matcher
+from collector.sampling.policy import FLOOR
+from collector.sampling.rate import RateOptions
+from collector.sampling.rules import RulesOptions
+from collector.sampling.scores import ScoresOptions
+from collector.sampling.stratified import StratifiedOptions
 
 MAX_SEGMENT_VALUES = 20
+DEFAULT_RATE = 0.05
+BUDGET = "budget"
+SHED = "shed"
+NO_JUDGE = "no_judge"
+RESERVED = frozenset({FLOOR, BUDGET, SHED, NO_JUDGE})
+"""What decisions and hashes are called that are no policy's."""
+OTHER = "other"
+UNSET = "unset"
+"""The value of interactions that do not have a segment's attribute."""
 
-
-class Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+PolicyOptions = Annotated[
+    RateOptions | RulesOptions | StratifiedOptions | ScoresOptions | MarksOptions, Field(discriminator="type")
+]
 
 
 class UpstreamMode(StrEnum):
@@ -77,38 +94,6 @@ class BudgetOptions(Strict):
     )
 
 
-def _one_or_more(value: Any) -> Any:
-    return (value,) if isinstance(value, str | bool | int | float) else value
-
-
-Values = Annotated[tuple[str | bool | int | float, ...], BeforeValidator(_one_or_more)]
-Texts = Annotated[tuple[str, ...], BeforeValidator(_one_or_more)]
-
-
-class Match(Strict):
-    """Matches interactions by one attribute of the resource or of the interaction's spans.
-
-    Without `equals`, `glob` and `regex` it matches where the attribute is there at all. Values are compared as text,
-    cut to 256 characters; of a list, any element may match.
-    """
-
-    attribute: str = Field(min_length=1, description="Name of the attribute.")
-    equals: Values = Field(default=(), description="Matches when the value is one of these.")
-    glob: Texts = Field(default=(), description="Matches when the value fits one of these (*, ?, [abc]).")
-    regex: Texts = Field(
-        default=(),
-        description="Matches when one of these fits the whole value. No back-references or look-around, no repeated "
-        "group that holds a repeat or alternatives, at most two unbounded repeats.",
-    )
-    ignore_case: bool = Field(default=False, description="Compare without regard to case.")
-
-    @model_validator(mode="after")
-    def _safe(self) -> Self:
-        for pattern in self.regex:
-            check_regex(pattern)
-        return self
-
-
 _TEST_NAMES = ("test", "tests", "testing", "ci")
 
 DEFAULT_TEST_TRAFFIC: tuple[Match, ...] = (
@@ -154,11 +139,32 @@ class Segment(Strict):
             raise ValueError(f"segment {self.name!r} has no values and no glob: everything would be 'other'")
         return self
 
+    def can_be(self, value: str) -> bool:
+        """Whether interactions can have this value."""
+        listed = value in (OTHER, UNSET) or value in self.values
+        return listed or (bool(self.glob) and matcher(globs=self.glob)(value))
+
+
+_NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
+
 
 class Options(Strict):
     """Which interactions are estimated at all, and which of them are judged."""
 
-    rate: float = Field(default=0.05, gt=0, le=1, description="Share of interactions that are judged.")
+    rate: float = Field(
+        default=DEFAULT_RATE,
+        gt=0,
+        le=1,
+        description="Share of interactions that are judged, where policies is empty.",
+    )
+    policies: tuple[PolicyOptions, ...] = Field(
+        default=(),
+        max_length=8,
+        description="What is judged how often, in place of rate; any of them keeps an interaction. By type: rate "
+        "{rate}, rules {rules: [{match, segments, probability}], otherwise}, stratified {segment, values, otherwise}, "
+        "scores {metric, steps: [{below, probability}], otherwise, unscored}, marks {errors, marks}; each may have a "
+        "name.",
+    )
     floor: float = Field(
         default=0.01,
         gt=0,
@@ -196,4 +202,47 @@ class Options(Strict):
         names = [segment.name for segment in self.segments]
         if len(set(names)) != len(names):
             raise ValueError(f"segments need different names: {', '.join(names)}")
+        return self
+
+    @field_validator("policies")
+    @classmethod
+    def _names_of_their_own(cls, value: tuple[PolicyOptions, ...]) -> tuple[PolicyOptions, ...]:
+        names = [policy.name for policy in value]
+        for name in names:
+            if not _NAME.fullmatch(name) or name in RESERVED:
+                raise ValueError(
+                    f"a policy can not be called {name!r}: take small letters, digits and _, and none of "
+                    f"{', '.join(sorted(RESERVED))}"
+                )
+        if len(set(names)) != len(names):
+            raise ValueError(f"policies need different names (add `name:`), these are {', '.join(names)}")
+        return value
+
+    @model_validator(mode="after")
+    def _one_way_to_say_it(self) -> Self:
+        if self.policies and self.rate != DEFAULT_RATE:
+            raise ValueError(
+                f"rate ({self.rate:g}) says nothing beside policies: list {{type: rate, rate: {self.rate:g}}} among "
+                "them, or leave policies out"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _segments_of_policies(self) -> Self:
+        known = {segment.name: segment for segment in self.segments}
+        for policy in self.policies:
+            if not isinstance(policy, RulesOptions | StratifiedOptions):
+                continue
+            for name, values in policy.segment_values():
+                if name not in known:
+                    raise ValueError(
+                        f"policy {policy.name!r} names the segment {name!r}, and segments has only "
+                        f"{', '.join(known) or 'none'}"
+                    )
+                for value in values:
+                    if not known[name].can_be(value):
+                        raise ValueError(
+                            f"policy {policy.name!r}: {value!r} is never a value of the segment {name!r}; add it to "
+                            "the segment's values, or use other"
+                        )
         return self

@@ -10,20 +10,18 @@ from collector.records.found import Found
 from collector.sampling.budget import Budget, Spent
 from collector.sampling.filters import Filters, Left
 from collector.sampling.hashing import Uniform
-from collector.sampling.options import Options
+from collector.sampling.options import BUDGET, NO_JUDGE, SHED, Options
+from collector.sampling.policies import floor_of, make
 from collector.sampling.policy import Policies, Policy
-from collector.sampling.rate import Rate
 from collector.sampling.segments import Segments
 from collector.sampling.upstream import Known, Upstream
 from collector.telemetry import metrics
 from collector.telemetry.instruments import Telemetry
 from scorers.outcome import Result
 
-BUDGET = "budget"
-SHED = "shed"
-NO_JUDGE = "no_judge"
 # Below this keep probability nothing is shed any more: what then overfills the queue is failed and counted there.
 _LOWEST_KEEP = 0.001
+_NEWEST = 0.01
 
 
 class Sampler:
@@ -44,9 +42,10 @@ class Sampler:
         policies: Sequence[Policy] | None = None,
     ) -> None:
         self._seed = seed
+        self._clock = clock
         self._given = policies
         self._telemetry = telemetry
-        self._budget = Budget(options.budget, floor=_floor(options), clock=clock)
+        self._budget = Budget(options.budget, floor=floor_of(options), clock=clock)
         self._budget_hash = Uniform(seed, BUDGET)
         self._shed_hash = Uniform(seed, SHED)
         self._pressure: Callable[[], float] | None = None
@@ -61,17 +60,21 @@ class Sampler:
 
     def _configure(self, options: Options) -> None:
         self._options = options
-        self._floor = _floor(options)
+        self._floor = floor_of(options)
         self._filters = Filters(options)
         self._upstream = Upstream(options.upstream)
-        policies = self._given if self._given is not None else [Rate(options.rate)]
+        policies = self._given
+        if policies is None:
+            policies = make(options, segments=self._segments.of, clock=self._clock)
         self._policies = Policies(policies, floor=self._floor, seed=self._seed)
-        self._rate_gauge.set(options.rate)
+        self._rate = 0.0 if options.policies else options.rate
+        self._newest = 1.0
+        self._rate_gauge.set(self._rate)
         self._factor_gauge.set(1.0)
 
     def reconfigure(self, options: Options) -> None:
         """Use other rates, budget and rules from the next decision on. Segments stay: they name series."""
-        self._budget.reconfigure(options.budget, floor=_floor(options))
+        self._budget.reconfigure(options.budget, floor=floor_of(options))
         self._configure(options)
 
     def connect(self, *, pressure: Callable[[], float], spent: Callable[[], Spent]) -> None:
@@ -116,7 +119,10 @@ class Sampler:
         lowered = cut.of(verdict.probability, floor=self._floor, lowest=self._options.lowest)
         self._budget.seen(verdict.probability)
         self._factor_gauge.set(cut.factor)
-        self._rate_gauge.set(lowered)
+        self._rate += (lowered - self._rate) * self._newest
+        # Policies give each interaction its own probability, of which the gauge shows the running mean.
+        self._newest = _NEWEST if self._options.policies else 1.0
+        self._rate_gauge.set(self._rate)
         keep = min(1.0, max(_LOWEST_KEEP, self._pressure()))
         probability = lowered * keep
         interaction_id = found.interaction.id
@@ -128,8 +134,3 @@ class Sampler:
             return decision(Fate.SHED, probability, SHED)
         self._budget.queued()
         return decision(Fate.QUEUED, probability, verdict.policy)
-
-
-def _floor(options: Options) -> float:
-    """A rate that is set below the floor is meant: the floor guards what policies and the budget make of it."""
-    return min(options.floor, options.rate)

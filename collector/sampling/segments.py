@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from collector.records.found import Found
-from collector.sampling.options import Segment
+from collector.sampling.options import OTHER, UNSET, Segment
 from collector.sampling.patterns import matcher, texts
 
-OTHER = "other"
-UNSET = "unset"
-"""The value of interactions that do not have the attribute."""
 _MAX_LABEL_CHARS = 64
 
 

@@ -11,6 +11,8 @@ from collector.records.found import Mark
 from collector.records.trace import Release
 from collector.telemetry.metrics_estimates import *  # noqa: F403  # one namespace for all constants
 from collector.telemetry.metrics_estimates import estimates_table
+from collector.telemetry.metrics_judge import *  # noqa: F403  # one namespace for all constants
+from collector.telemetry.metrics_judge import judge_table
 from collector.telemetry.metrics_scoring import *  # noqa: F403  # one namespace for all constants
 from collector.telemetry.metrics_scoring import scoring_table
 from collector.telemetry.spec import MetricSpec, Type
@@ -166,6 +168,7 @@ INTERACTION_MARKS = _metric(
 
 
 _TABLE.extend(scoring_table())
+_TABLE.extend(judge_table())
 _TABLE.extend(estimates_table())
 # --- the process -----------------------------------------------------------------------------------------
 BUILD_INFO = _metric(
@@ -250,7 +253,8 @@ SAMPLING_RATE = _metric(
     MetricSpec(
         "groundwatch_sampling_rate",
         Type.GAUGE,
-        "Probability at which an ordinary interaction is judged now, after the budget, before shedding.",
+        "Probability at which an interaction is judged now, after the budget, before shedding; with policies the "
+        "mean over about the last hundred interactions.",
         group="sampling",
     )
 )

@@ -1,0 +1,41 @@
+"""The configured policies, made."""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from collector.pipeline.clock import Clock
+from collector.sampling.marks import Marks, MarksOptions
+from collector.sampling.options import Options
+from collector.sampling.policy import Policy
+from collector.sampling.rate import Rate, RateOptions
+from collector.sampling.rules import Rules, RulesOptions, SegmentsOf
+from collector.sampling.scores import Scores, ScoresOptions
+from collector.sampling.stratified import Stratified, StratifiedOptions
+
+
+def make(options: Options, *, segments: SegmentsOf, clock: Clock) -> list[Policy]:
+    """What the options ask for; where they list no policies, the one rate."""
+    if not options.policies:
+        return [Rate(options.rate)]
+    made: list[Policy] = []
+    for policy in options.policies:
+        match policy:
+            case RateOptions():
+                made.append(Rate(policy.rate, name=policy.name))
+            case RulesOptions():
+                made.append(Rules(policy, segments=segments))
+            case StratifiedOptions():
+                made.append(Stratified(policy, segments=segments, clock=clock))
+            case ScoresOptions():
+                made.append(Scores(policy))
+            case MarksOptions():
+                made.append(Marks(policy))
+            case _:
+                assert_never(policy)
+    return made
+
+
+def floor_of(options: Options) -> float:
+    """A lone rate that is set below the floor is meant: the floor guards what policies and the budget make of it."""
+    return options.floor if options.policies else min(options.floor, options.rate)
