@@ -22,9 +22,12 @@ from collector.exporters.otlp_events import EvaluationEvents
 from collector.exporters.prometheus import PrometheusExporter
 from collector.extract.extractor import trace_hints
 from collector.flow import Flow
+from collector.judging.judges import endpoint_names, make_judge
 from collector.judging.ledger import Ledger
 from collector.judging.observer import JudgeTelemetry
+from collector.judging.shadow import SideBySide, shadow_info
 from collector.judging.stage import Judging
+from collector.judging.watch import Watch
 from collector.otlp.request import Interner
 from collector.pipeline.clock import Clock, SystemClock
 from collector.pipeline.lock import StateDir
@@ -35,6 +38,7 @@ from collector.receivers.otlp_grpc import OtlpGrpc
 from collector.receivers.otlp_http import OtlpHttp, uvicorn_tls
 from collector.records.ring import Ring
 from collector.records.trace import ReleasedTrace
+from collector.sampling.hashing import Uniform
 from collector.sampling.sampler import Sampler
 from collector.screening.screen import Examined
 from collector.screening.stage import Screening
@@ -50,7 +54,6 @@ from collector.web.health import Health
 from collector.web.overview import Overview
 from collector.web.recent import Recent
 from collector.web.server import HttpServer
-from scorers.catalog import judged, runnable
 from scorers.errors import ScorerError
 from scorers.interaction import Interaction
 from scorers.judge.client import Runtime
@@ -95,7 +98,24 @@ def build(
 
     # --- what measures
     ledger = Ledger(clock)
-    judge, notes = _judge(config, environment, clock, JudgeTelemetry(telemetry, ledger, endpoint_names(config)))
+    judge: Judge | None = None
+    shadow: Judge | None = None
+    asked: Judge | SideBySide | None = None
+    notes = ["No judge is configured: all scores are local, which are coarse."]
+    if config.judge is not None:
+        beside = config.judge.shadow
+        observer = JudgeTelemetry(telemetry, ledger, endpoint_names(config.judge, beside))
+        runtime = Runtime(observer, monotonic=clock.monotonic, unix_seconds=lambda: clock.unix_nano() / 1e9)
+        try:
+            judge, notes = make_judge(config.judge, config.judge.scorers, environ=environment, runtime=runtime)
+            asked = judge
+            if beside is not None:
+                shadow, _ = make_judge(
+                    beside, beside.scorers, environ=environment, runtime=runtime, budget=judge.budget
+                )
+                asked = SideBySide(judge, shadow)
+        except (ScorerError, OSError, ValueError) as error:
+            raise StartError(f"judge: {error}") from error
     try:
         local = build_local(config.screening.scorers, Tier.FAST, table=config.screening.calibration)
     except (ScorerError, OSError) as error:
@@ -104,6 +124,7 @@ def build(
     if config.screening.full_rate > 0:
         infos += describe_local(config.screening.full_scorers, Tier.FULL)
     infos += [scorer.info for scorer in judge.scorers] if judge else []
+    infos += [shadow_info(scorer.info) for scorer in shadow.scorers] if shadow else []
     declared = [Measure(metric, info.kind, info.tier) for info in infos for metric in info.gives]
     directions = {metric: info.direction for info in infos for metric in info.gives}
 
@@ -123,7 +144,7 @@ def build(
         raise StartError(str(error)) from error
     recent = Recent(clock, frozenset(m for m, d in directions.items() if d is Direction.LOWER_IS_BETTER))
     evaluation_events = _evaluation_events(config, clock, telemetry)
-    exemplars = ScoreExemplars(telemetry, [metric.metric for metric in judge.metrics] if judge is not None else [])
+    exemplars = ScoreExemplars(telemetry, [metric.metric for metric in asked.metrics] if asked is not None else [])
     sinks = [estimates.settle, exemplars.settle, recent.settle]
     if evaluation_events is not None:
         sinks.append(evaluation_events.settle)
@@ -137,15 +158,29 @@ def build(
         diagnose=estimates.diagnose,
     )
     judging: Judging | None = None
-    if judge is not None:
+    watch: Watch | None = None
+    if judge is not None and asked is not None:
+        watch = Watch(
+            config.judging,
+            asked,
+            canaries={one.options.name: one for one in (judge, shadow) if one is not None},
+            names=[metric.metric for metric in asked.metrics],
+            chance=Uniform(config.seed, "judging.repeat"),
+            calm=lambda: judging is not None and judging.pressure() >= 1,
+            clock=clock,
+            telemetry=telemetry,
+            events=events,
+        )
         judging = Judging(
             config.judging,
-            judge,
+            asked,
             clock=clock,
             telemetry=telemetry,
             events=events,
             ledger=ledger,
             downstream=flow,
+            beside=asked.beside if isinstance(asked, SideBySide) else (),
+            judged=watch.judged,
         )
         flow.judges = judging
         sampler.connect(pressure=judging.pressure, spent=ledger.spent)
@@ -255,9 +290,14 @@ def build(
         assembler.drain()
 
     async def stop_judging(seconds: float) -> None:
-        if judging is not None and judge is not None:
+        if watching is not None and watch is not None:
+            watch.stop()
+            await watching.stop()
+        if judging is not None:
             await judging.drain(max(0.0, seconds - _FLUSH_RESERVE_SECONDS))
-            await judge.close()
+        for one in (judge, shadow):
+            if one is not None:
+                await one.close()
 
     async def stop_background(_: float) -> None:
         for task in (ticking, lagging, slots):
@@ -280,10 +320,19 @@ def build(
     ticking = Background("assembly", tick, on_end=health.set, events=events)
     lagging = Background("loop lag", loop_lag.run, on_end=health.set, events=events)
     slots = Background("judging", judging.run, on_end=health.set, events=events) if judging is not None else None
+    watching = (
+        Background("judge watch", watch.run, on_end=health.set, events=events) if watch is not None else None
+    )
+
+    async def start_judging() -> None:
+        for task in (slots, watching):
+            if task is not None:
+                await task.start()
+
     parts = {
         "process": Part("process", start_process, stop_process),
         "events": Part("evaluation events", start_events, stop_events),
-        "judging": Part("judging", slots.start if slots is not None else None, stop_judging),
+        "judging": Part("judging", start_judging, stop_judging),
         "screening": Part("screening", start_screening, stop_screening),
         "assembly": Part("assembly", ticking.start, drain_assembly),
         "grpc": Part("OTLP/gRPC", grpc.start if config.receivers.grpc.enabled else None, stop_receivers),
@@ -345,42 +394,10 @@ def needs_restart(old: Config, new: Config) -> list[str]:
     return changed
 
 
-def _judge(
-    config: Config, environment: Mapping[str, str], clock: Clock, observer: JudgeTelemetry
-) -> tuple[Judge | None, list[str]]:
-    """The judge, where one is configured, and sentences on what is not run and why."""
-    options = config.judge
-    if options is None:
-        return None, ["No judge is configured: all scores are local, which are coarse."]
-    try:
-        scorers, left_out = runnable(judged(options.scorers), embeddings=options.embeddings is not None)
-        judge = Judge(
-            options,
-            scorers,
-            environ=environment,
-            runtime=Runtime(observer, monotonic=clock.monotonic, unix_seconds=lambda: clock.unix_nano() / 1e9),
-        )
-    except (ScorerError, OSError, ValueError) as error:
-        raise StartError(f"judge: {error}") from error
-    return judge, [
-        f"{name} is not judged: it needs an embeddings endpoint (judge.embeddings)." for name in left_out
-    ]
-
-
 def _fingerprints(local: Sequence[LocalScorer]) -> dict[Measure, str]:
     """What the results of these scorers carry: any interaction gives one of each, an empty one too."""
     results = (result for scorer in local for found in scorer.score([Interaction("start")]) for result in found)
     return {Measure(result.scorer, result.kind, result.tier): result.fingerprint for result in results}
-
-
-def endpoint_names(config: Config) -> list[str]:
-    """The judge's endpoints as they are named in metrics."""
-    if config.judge is None:
-        return []
-    return [
-        config.judge.name,
-        *([f"{config.judge.name}_embeddings"] if config.judge.embeddings is not None else []),
-    ]
 
 
 def _evaluation_events(config: Config, clock: Clock, telemetry: Telemetry) -> EvaluationEvents | None:

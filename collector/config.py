@@ -5,7 +5,8 @@ from __future__ import annotations
 import ipaddress
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
+from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
@@ -57,8 +58,8 @@ class Process(BaseModel):
     decision_ring: int = Field(10_000, ge=0, description="Decisions remembered for `groundwatch why`.")
 
 
-class Judge(JudgeOptions):
-    """The judge, and what it is asked."""
+class _Asked(JudgeOptions):
+    """A judge, and what it is asked."""
 
     scorers: tuple[ScorerOptions, ...] = Field(
         tuple(options_of(name) for name in DEFAULT_JUDGED),
@@ -75,6 +76,50 @@ class Judge(JudgeOptions):
         return tuple(options_of(one) if isinstance(one, str) else one for one in value)
 
 
+class Shadow(_Asked):
+    """A second judge beside the first, on the same interactions."""
+
+    name: str = Field("shadow", pattern=r"^[a-z][a-z0-9_]{0,30}$", description="Its name in metrics of calls.")
+
+
+class Judge(_Asked):
+    """The judge, and what it is asked."""
+
+    shadow: Shadow | None = Field(
+        None,
+        description="A second judge that is asked about the same interactions, to compare two models, prompts or "
+        "plans on live traffic. What is not set here is as in the judge's own section; the budget is shared. Its "
+        "metrics are called like the judge's with `_shadow` behind.",
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _shadow_inherits(cls, values: Any) -> Any:
+        """Settings that the shadow does not name are the judge's; its key and headers only at the same address."""
+        if not isinstance(values, dict) or not isinstance(values.get("shadow"), dict):
+            return values
+        own = values["shadow"]
+        if "budget" in own:
+            raise ValueError("shadow.budget: the budget is shared; set judge.budget for both together")
+        given = {name: value for name, value in values.items() if name not in ("shadow", "name", "budget")}
+        here, there = (urlsplit(str(part.get("base_url", ""))).netloc for part in ({**given, **own}, given))
+        if here != there:
+            embeddings = given.get("embeddings")
+            if isinstance(embeddings, dict) and not embeddings.get("base_url"):
+                key = {"api_key": given["api_key"]} if "api_key" in given else {}
+                given["embeddings"] = {"base_url": given.get("base_url"), **key, **embeddings}
+            given = {name: value for name, value in given.items() if name not in _OF_ONE_ADDRESS}
+        return {**values, "shadow": {**given, **own}}
+
+    @model_validator(mode="after")
+    def _two_names(self) -> Self:
+        if self.shadow is not None and self.shadow.name == self.name:
+            raise ValueError(f"shadow.name: {self.name!r} is the judge's own name")
+        return self
+
+
+_OF_ONE_ADDRESS = ("api_key", "api_key_header", "api_version", "headers", "extra_body", "ca_file")
+"""Settings of the judge that mean its endpoint, and are not for another's."""
 _BUDGET_FIELDS = {"calls": "calls_per_day", "usd": "usd_per_day"}
 """The day's limits as the judge calls them, and as sampling does."""
 DEFAULT_DAY = {"calls": 10_000, "usd": 1.0}

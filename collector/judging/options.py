@@ -32,3 +32,15 @@ class Options(BaseModel):
     cancel_grace_seconds: float = Field(
         10, gt=0, description="Time a cancelled job has to give its slot back before the slot is taken from it."
     )
+    repeat_rate: float = Field(
+        0.01,
+        ge=0,
+        le=1,
+        description="Share of the judged interactions that is judged twice, past the cache and outside of the "
+        "estimates, to know the judge's noise; 0: none.",
+    )
+    canary_hours: float = Field(
+        6,
+        ge=0,
+        description="Hours between two askings of the planted cases, of which the first is at the start; 0: never.",
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -89,6 +89,8 @@ class Judging:
 
     Every offered interaction is settled downstream exactly once, with one result for every judged metric: scored,
     not applicable, or failed with the reason. Used from one event loop; `run` is a task of the application.
+    `beside` names metrics whose failures say nothing of the judge (those of a shadow). `judged` is told of each
+    interaction that the judge answered about.
     """
 
     def __init__(
@@ -101,6 +103,8 @@ class Judging:
         events: Events,
         ledger: Ledger,
         downstream: Downstream,
+        beside: Collection[str] = (),
+        judged: Callable[[Interaction, Sequence[Result]], None] | None = None,
     ) -> None:
         self._options = options
         self._judge = judge
@@ -109,6 +113,8 @@ class Judging:
         self._events = events
         self._ledger = ledger
         self._downstream = downstream
+        self._beside = frozenset(beside)
+        self._judged = judged
         self._instruments = tuple(judge.metrics)
         self._counts = Counts(telemetry, [instrument.metric for instrument in self._instruments])
         self._fresh: deque[_Job] = deque()
@@ -325,6 +331,8 @@ class Judging:
             else:
                 self._ledger.judged()
                 self._finish(job, results)
+                if self._judged is not None:
+                    self._judged(interaction, results)
         self._start_what_fits()
 
     def _worth_waiting(self, job: _Job, results: Sequence[Result]) -> bool:
@@ -334,9 +342,10 @@ class Judging:
         works, and a part of it does not (say, its embeddings). One such try is not enough: when a judge comes back,
         the first call is a probe, and those of the same interaction beside it fail.
         """
+        results = [r for r in results if r.scorer not in self._beside]
         if not any(isinstance(r.outcome, Failed) and r.outcome.reason in _JUDGE_DOWN for r in results):
             return False
-        before = job.partial or ()
+        before = [r for r in job.partial or () if r.scorer not in self._beside]
         return not _answered(before) or _scored(results) < _scored(before) or not self._judge.available()
 
     def _put_back(self, job: _Job, results: list[Result]) -> None:

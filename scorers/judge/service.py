@@ -41,7 +41,7 @@ class Judge:
 
     `environ` is the composition root's environment, in which `api_key.env` and proxies are looked up. `secret` keys
     the verdict cache and the fences; replicas need not share it. `endpoints` (chat, embeddings) replaces those that
-    the options name, for callers that have their own.
+    the options name, for callers that have their own. `budget` replaces the options', for judges that share one.
     """
 
     def __init__(
@@ -53,6 +53,7 @@ class Judge:
         runtime: Runtime | None = None,
         secret: bytes | None = None,
         endpoints: tuple[Endpoint, Endpoint | None] | None = None,
+        budget: Budget | None = None,
     ) -> None:
         self.options = options
         self.scorers = tuple(scorers)
@@ -62,7 +63,7 @@ class Judge:
         monotonic = self._runtime.monotonic
         self._transports: list[httpx.AsyncBaseTransport] = []
         self._environ = environ
-        self.budget = Budget(
+        self.budget = budget or Budget(
             hour=_limits(options.budget.hour, options.budget.share),
             day=_limits(options.budget.day, options.budget.share),
             unix_seconds=self._runtime.unix_seconds,

@@ -32,10 +32,12 @@ Labels = tuple[tuple[str, str], ...]
 
 
 def quick_config(**sections: Any) -> dict[str, Any]:
-    """A configuration with free ports and short quiet periods; `sections` are laid over it, one level deep."""
+    """A configuration with free ports, short quiet periods and no calls beside those for interactions; `sections` are
+    laid over it, one level deep."""
     config: dict[str, Any] = {
         "receivers": {"http": {"port": 0}, "grpc": {"port": 0}},
         "assembly": {"quiet_seconds": QUIET_SECONDS, "quiet_log_events_seconds": QUIET_SECONDS},
+        "judging": {"canary_hours": 0, "repeat_rate": 0},  # tests count the judge's calls
     }
     for name, section in sections.items():
         config[name] = {**config.get(name, {}), **section} if isinstance(section, dict) else section

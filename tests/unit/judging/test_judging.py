@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 
 import pytest
@@ -27,6 +27,7 @@ from scorers.scorer import Kind
 
 NAMES = ("faithfulness", "groundedness")
 Script = Callable[[Interaction, float], Awaitable[list[Result]]]
+Told = Callable[[Interaction, Sequence[Result]], None]
 
 
 def results(interaction: Interaction, *outcomes: Outcome) -> list[Result]:
@@ -76,7 +77,14 @@ class Judge:
 
 
 class World:
-    def __init__(self, judge: Judge | None = None, **options: float) -> None:
+    def __init__(
+        self,
+        judge: Judge | None = None,
+        *,
+        beside: Sequence[str] = (),
+        judged: Told | None = None,
+        **options: float,
+    ) -> None:
         self.judge = judge or Judge()
         self.clock = ManualClock()
         self.telemetry = Telemetry()
@@ -90,6 +98,8 @@ class World:
             events=Events(self.telemetry, self.clock, logging.getLogger("test.judging")),
             ledger=self.ledger,
             downstream=self,
+            beside=beside,
+            judged=judged,
         )
 
     def settled(self, settled: Settled) -> None:
@@ -459,4 +469,22 @@ async def test_drain_does_not_wait_for_what_hangs_for_good() -> None:
     judge.gate.set()
     await world.settle_down()
     assert len(world.ended) == 1
+    world.check_conservation()
+
+
+async def test_what_fails_beside_the_judge_is_no_reason_to_wait_for_it() -> None:
+    judge = Judge()
+
+    async def shadow_is_down(interaction: Interaction, deadline_seconds: float) -> list[Result]:
+        return results(interaction, Score(1.0), Failed(FailedReason.JUDGE_UNREACHABLE))
+
+    judge.script = shadow_is_down
+    told: list[tuple[str, int]] = []
+    world = World(
+        judge, beside=["groundedness"], judged=lambda interaction, found: told.append((interaction.id, len(found)))
+    )
+    world.offer()
+    await world.settle_down()
+    assert world.outcomes() == [Score(1.0), Failed(FailedReason.JUDGE_UNREACHABLE)]
+    assert told == [("i", 2)]
     world.check_conservation()
