@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 
+from collector.stats.interval import t_quantile
 from collector.telemetry import metrics
 from dashboards.health_scenarios import health_scenarios
+from dashboards.names import series
 from dashboards.options import Options
-from dashboards.quality_scenarios import quality_scenarios
-from dashboards.scenarios import EVALUATED, MINUTES, Labels, Scenario
+from dashboards.quality_alerts import quality_alerts, z_of
+from dashboards.quality_scenarios import estimate, quality_scenarios
+from dashboards.scenarios import EVALUATED, MINUTES, Labels, Scenario, is_at
 
 
 def alert_tests(options: Options) -> dict[str, object]:
@@ -17,10 +21,6 @@ def alert_tests(options: Options) -> dict[str, object]:
     names = [scenario.job for scenario in scenarios]
     assert len(set(names)) == len(names)
     always = {"series": _series(metrics.BUILD_INFO.name, {"job": "always"}), "values": f"1x{MINUTES}"}
-    floors = [
-        {"series": _series("groundwatch:mean_floor", {"metric": metric}), "values": f"{floor:g}x{MINUTES}"}
-        for metric, floor in options.floors.items()
-    ]
     return {
         "rule_files": ["../alerts.yml"],
         "evaluation_interval": f"{EVALUATED}m",
@@ -28,9 +28,10 @@ def alert_tests(options: Options) -> dict[str, object]:
             {
                 "name": "every alert fires where it should and nowhere else",
                 "interval": "1m",
-                "input_series": [always, *floors, *_input(scenarios)],
+                "input_series": [always, *_floors(options), *_input(scenarios)],
                 "promql_expr_test": [_firing(scenarios, MINUTES)],
             },
+            _named_cause(options),
             {
                 "name": "no process at all",
                 "interval": "1m",
@@ -46,6 +47,63 @@ def alert_tests(options: Options) -> dict[str, object]:
             },
         ],
     }
+
+
+def _named_cause(options: Options) -> dict[str, object]:
+    """The whole text of one alert, with the cause that it looks up when it fires."""
+    labels = {"metric": "faithfulness", "service": "shop"}
+    share = series("segment", "cause", "share", "1h")
+    causes = {"fine": 0.5, "unsupported": 0.3, "retrieval_miss": 0.2}
+    scenario = Scenario(
+        "shops",
+        (
+            *estimate("segment", "judged", 0.6, n=400, error=0.1, at=labels),
+            *(is_at(share, value, cause=cause, kind="judged", service="shop") for cause, value in causes.items()),
+            is_at(share, 0.9, cause="retrieval_miss", kind="judged", service="another"),
+        ),
+    )
+    alert = next(one for one in quality_alerts(options) if one.labels.get("level") == "segment")
+    t = float(t_quantile(400, z_of(options.false_alarm)))
+    highest = 1 / (1 + math.exp(-(math.log(0.6 / 0.4) + t * 0.1)))
+    text = (
+        f"For two windows of an hour the mean has been at most {100 * highest:.4g}% (upper end of a one-sided "
+        "interval, wrong once in 100,000 looks), below the floor that was set. Leading cause in the last hour: "
+        "unsupported (30% by judged scores)."
+    )
+    return {
+        "name": "the alert names the leading cause",
+        "interval": "1m",
+        "input_series": [*_floors(options), *_input([scenario])],
+        "alert_rule_test": [
+            {
+                "alertname": alert.name,
+                "eval_time": f"{MINUTES}m",
+                "exp_alerts": [
+                    {
+                        "exp_labels": {
+                            "job": "shops",
+                            **labels,
+                            "severity": alert.severity,
+                            "category": alert.category,
+                            **alert.labels,
+                        },
+                        "exp_annotations": {
+                            "summary": "faithfulness is below its floor for service shop",
+                            "description": text,
+                            "runbook_url": f"{options.runbook}#groundwatchqualitylow",
+                        },
+                    }
+                ],
+            }
+        ],
+    }
+
+
+def _floors(options: Options) -> list[dict[str, str]]:
+    return [
+        {"series": _series("groundwatch:mean_floor", {"metric": metric}), "values": f"{floor:g}x{MINUTES}"}
+        for metric, floor in options.floors.items()
+    ]
 
 
 _FIRING = 'count by (alertname, job) (ALERTS{alertstate="firing"})'

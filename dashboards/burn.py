@@ -10,8 +10,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 
-from collector.stats.burn import minimum_n
+from collector.stats.burn import BurnRateImpossible, minimum_n
 from dashboards.options import DAY, HOUR, Objective
 
 SHORT_WINDOWS = (HOUR // 2, HOUR, 2 * HOUR, 6 * HOUR, DAY)
@@ -54,13 +55,14 @@ class Refusal:
     reason: str
 
 
+@lru_cache(maxsize=64)
 def needed_bad(rate: float, false_alarm: float) -> float:
     """The expected number of bad answers (effective n x error budget) from which on a page at `rate` is safe for
     every target: the limit of `minimum_n` for small budgets, where the Poisson tail bounds the binomial one
     (Anderson and Samuels 1967)."""
     steps = 1_000
     found = _from_there_on(
-        lambda n: _poisson_tail(n / steps, _over(rate, n / steps)), false_alarm, steps * 200, stride=10
+        lambda n: _poisson_tail(n / steps, _over(rate, n / steps)), false_alarm, steps * 40, stride=10
     )
     return math.ceil(found / steps * 100) / 100
 
@@ -71,12 +73,10 @@ def plan(objective: Objective, *, false_alarm: float) -> list[Page | Refusal]:
 
 
 def _plan(objective: Objective, burn: Burn, false_alarm: float) -> Page | Refusal:
-    limit = burn.rate * (1 - objective.target)
-    if limit >= 1:
-        return Refusal(
-            burn, f"{burn.rate:g}x of the error budget is a bad share of {limit:.3g}, which none can reach"
-        )
-    needed = minimum_n(objective.target, burn.rate, false_alarm)
+    try:
+        needed = max(LEAST_N, minimum_n(objective.target, burn.rate, false_alarm))
+    except BurnRateImpossible as error:
+        return Refusal(burn, str(error))
     for short in SHORT_WINDOWS:
         if objective.judged_per_hour * short / HOUR >= needed and 2 * short <= burn.long:
             return Page(burn, short, needed)

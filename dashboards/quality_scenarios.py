@@ -13,7 +13,7 @@ def quality_scenarios() -> list[Scenario]:
     return [*_quality(), *_objectives()]
 
 
-def _estimate(
+def estimate(
     level: str, kind: str, mean: float, *, n: float = 400, error: float = 0.1, coverage: float = 1, at: Labels
 ) -> tuple[Fed, ...]:
     """The last hour's recorded estimate."""
@@ -36,74 +36,74 @@ def _quality() -> list[Scenario]:
     refusals = {"metric": "noncommittal", "service": "a"}
     refused_locally = {"metric": "noncommittal", "tier": "fast"}
     return [
-        Scenario("low", _estimate("segment", "judged", 0.6, at=labels), (low,)),
-        Scenario("low-in-total", _estimate("total", "judged", 0.6, at=total), (low,)),
-        Scenario("low-by-chance", _estimate("segment", "judged", 0.76, at=labels)),
-        Scenario("low-of-few", _estimate("segment", "judged", 0.6, n=60, at=labels)),
+        Scenario("low", estimate("segment", "judged", 0.6, at=labels), (low,)),
+        Scenario("low-in-total", estimate("total", "judged", 0.6, at=total), (low,)),
+        Scenario("low-by-chance", estimate("segment", "judged", 0.76, at=labels)),
+        Scenario("low-of-few", estimate("segment", "judged", 0.6, n=60, at=labels)),
         Scenario(
-            "low-of-what-could-be-scored", _estimate("segment", "judged", 0.6, coverage=0.8, at=labels), uncovered
+            "low-of-what-could-be-scored", estimate("segment", "judged", 0.6, coverage=0.8, at=labels), uncovered
         ),
         Scenario(
-            "low-without-floor", _estimate("segment", "judged", 0.6, at={"metric": "citations", "service": "a"})
+            "low-without-floor", estimate("segment", "judged", 0.6, at={"metric": "citations", "service": "a"})
         ),
-        Scenario("high", _estimate("segment", "judged", 0.95, at=labels)),
+        Scenario("high", estimate("segment", "judged", 0.95, at=labels)),
         Scenario(
             "fell",
-            (*_estimate("segment", "judged", 0.85, at=labels), *week("segment", "judged", 0.93, at=labels)),
+            (*estimate("segment", "judged", 0.85, at=labels), *week("segment", "judged", 0.93, at=labels)),
             (fell,),
         ),
         Scenario(
             "fell-locally",
-            (*_estimate("total", "local", 0.85, at=local), *week("total", "local", 0.93, at=local)),
+            (*estimate("total", "local", 0.85, at=local), *week("total", "local", 0.93, at=local)),
             (fell,),
         ),
         Scenario(
             "fell-of-few",
-            (*_estimate("segment", "judged", 0.85, n=60, at=labels), *week("segment", "judged", 0.93, at=labels)),
+            (*estimate("segment", "judged", 0.85, n=60, at=labels), *week("segment", "judged", 0.93, at=labels)),
         ),
         Scenario(
             "fell-of-what-could-be-scored",
             (
-                *_estimate("segment", "judged", 0.85, coverage=0.8, at=labels),
+                *estimate("segment", "judged", 0.85, coverage=0.8, at=labels),
                 *week("segment", "judged", 0.93, at=labels),
             ),
             uncovered,
         ),
         Scenario(
             "fell-against-a-young-week",
-            (*_estimate("segment", "judged", 0.85, at=labels), *week("segment", "judged", 0.93, n=150, at=labels)),
+            (*estimate("segment", "judged", 0.85, at=labels), *week("segment", "judged", 0.93, n=150, at=labels)),
         ),
         Scenario(
             "fell-a-little",
             (
-                *_estimate("segment", "judged", 0.91, error=0.01, at=labels),
+                *estimate("segment", "judged", 0.91, error=0.01, at=labels),
                 *week("segment", "judged", 0.93, at=labels),
             ),
         ),
         Scenario(
-            "rose", (*_estimate("segment", "judged", 0.97, at=labels), *week("segment", "judged", 0.9, at=labels))
+            "rose", (*estimate("segment", "judged", 0.97, at=labels), *week("segment", "judged", 0.9, at=labels))
         ),
         Scenario(
             "refuses-more",
-            (*_estimate("segment", "judged", 0.2, at=refusals), *week("segment", "judged", 0.08, at=refusals)),
+            (*estimate("segment", "judged", 0.2, at=refusals), *week("segment", "judged", 0.08, at=refusals)),
             (refuses,),
         ),
         Scenario(
             "refuses-more-locally",
             (
-                *_estimate("total", "local", 0.2, at=refused_locally),
+                *estimate("total", "local", 0.2, at=refused_locally),
                 *week("total", "local", 0.08, at=refused_locally),
             ),
             (refuses,),
         ),
         Scenario(
             "refuses-less",
-            (*_estimate("segment", "judged", 0.05, at=refusals), *week("segment", "judged", 0.12, at=refusals)),
+            (*estimate("segment", "judged", 0.05, at=refusals), *week("segment", "judged", 0.12, at=refusals)),
         ),
         Scenario(
             "refuses-more-of-few",
             (
-                *_estimate("segment", "judged", 0.2, n=40, at=refusals),
+                *estimate("segment", "judged", 0.2, n=40, at=refusals),
                 *week("segment", "judged", 0.08, at=refusals),
             ),
         ),

@@ -113,6 +113,54 @@ def test_counters_are_only_read_by_their_increase() -> None:
                 assert rule["expr"][: found.start()].endswith("increase("), rule
 
 
+def test_the_compose_file_has_the_inhibition_and_alertmanager_accepts_it(program: Program, tmp_path: Path) -> None:
+    rules = yaml.safe_load(FILES["alertmanager/inhibit_rules.yml"])["inhibit_rules"]
+    compose = yaml.safe_load(
+        (FOLDER.parent / "collector/deploy/compose/alertmanager.yml").read_text(encoding="utf-8")
+    )
+    assert compose["inhibit_rules"] == rules, "copy dashboards/alertmanager/inhibit_rules.yml into it"
+    named = {name for rule in rules for side in ("source", "target") for text in rule[f"{side}_matchers"]
+             for name in re.findall(r"Groundwatch\w+", text)}  # fmt: skip
+    assert named <= set(NAMES)
+    path = tmp_path / "alertmanager.yml"
+    path.write_text(yaml.safe_dump(compose), encoding="utf-8")
+    subprocess.run([program("amtool"), "check-config", path], check=True, capture_output=True)
+
+
+def test_the_command_takes_an_applications_own_thresholds(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["--out", str(tmp_path), "--floor", "faithfulness=0.93", "--objective", "grounded=0.9"]
+    assert build.main([*arguments, "--judged-per-hour", "20"]) == 0
+    told = capsys.readouterr().err
+    assert "objective grounded: no 14.4x alert, at 14.4x an objective of 0.9 allows a bad share of 1.44" in told
+    alerts = (tmp_path / "prometheus/alerts.yml").read_text(encoding="utf-8")
+    assert 'burn_rate:6h{objective=~"grounded"} > 6' in alerts
+    assert "> 14.4" not in alerts
+    recording = (tmp_path / "prometheus/recording.yml").read_text(encoding="utf-8")
+    assert "vector(0.93)" in recording
+    assert "groundedness" not in recording
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ["--floor", "faithfulness"],
+            "--floor 'faithfulness': write a name, = and a number, like faithfulness=0.9",
+        ),
+        (["--floor", "faithfulness=90"], "floor of 'faithfulness': 90.0 must lie between 0 and 1"),
+        (["--objective", "grounded=95"], "objective 'grounded': target 95.0 must lie between 0 and 1, like 0.95"),
+    ],
+)
+def test_thresholds_that_can_not_be_are_refused_with_the_cure(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
+) -> None:
+    assert build.main(["--out", str(tmp_path), *arguments]) == 2
+    assert capsys.readouterr().err.strip() == message
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_time_can_run_faster_for_tests() -> None:
     scaled = recording_rules(Options(time_scale=60))
     text = yaml.safe_dump(scaled)
