@@ -18,6 +18,7 @@ COMMANDS = {
     "why": "say what became of a trace",
     "config": "print the configuration's schema, an example, or what is in force",
     "bench-judge": "say how good, dear, fast and noisy a judge is on labelled records",
+    "sampling-plan": "say what a traffic and a budget give: how many judged, cost, intervals, alerts",
     "calibrate": "refit the local scorers' coefficients on labelled records",
 }
 """Every command with its line of help; `collector.commands.<name>` is its module (`-` as `_`)."""
