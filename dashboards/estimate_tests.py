@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from collector.stats.groups import group_interval
 from collector.stats.interval import logit_interval
 from collector.telemetry import metrics
 from dashboards.names import series
@@ -37,11 +38,21 @@ class Replica:
     failed: float = 0
     born: int = 0
     again: int = 0
+    grouped: bool = False
 
     def sums(self) -> list[float]:
         """W, W2, WY, W2Y, W2Y2 of one minute."""
         w, n, good = self.weight, self.scored * EVALUATED, self.good
         return [n * w, n * w * w, n * w * good, n * w * w * good, n * w * w * good]
+
+    def groups(self) -> list[tuple[float, float]]:
+        """W_g and WY_g of one minute: the weight in equal parts, half of the groups with all that is bad, so that
+        clusters matter."""
+        if not self.grouped:
+            return []
+        weight = self.sums()[0] / metrics.GROUPS
+        shares = (2 * self.good - 1, 1.0)
+        return [(weight, weight * shares[number % 2]) for number in range(metrics.GROUPS)]
 
     def fed(self) -> list[dict[str, str]]:
         five = self.sums()
@@ -59,6 +70,10 @@ class Replica:
             }
             for spec, per_minute, extra in rows
         ]
+        for number, (weight, good) in enumerate(self.groups()):
+            group = f', group="{metrics.GROUP_LABELS[number]}"'
+            for spec, per_minute in zip(metrics.JUDGED_GROUPS, (weight, good), strict=True):
+                fed.append({"series": f"{spec.name}{{{labels}{group}}}", "values": self._values(per_minute)})
         fed.append({"series": f"{metrics.BUILD_INFO.name}{{{labels}}}", "values": f"1x{LONG}"})
         for outcome, per_minute in (("scored", self.scored), ("failed", self.failed)):
             name = metrics.JUDGING_RESULTS.name
@@ -82,6 +97,8 @@ REPLICAS = (
     Replica("two", "a", good=0.8),
     Replica("two", "b", good=0.9, scored=12),
     Replica("restarted", again=160),
+    Replica("groups", "a", grouped=True),
+    Replica("groups", "b", grouped=True),
     Replica("young", good=0.5, scored=20, born=YOUNG),
     Replica("few", good=0.5, scored=0.2),
     Replica("perfect", good=1),
@@ -101,6 +118,11 @@ def estimate_tests(options: Options) -> dict[str, object]:
         for one in REPLICAS
         if one.job in ("plain", "perfect", "bad")
     }
+    two = [one for one in REPLICAS if one.job == "groups"]
+    by_group = [[60 / EVALUATED * sum(column) for column in zip(*rows, strict=True)] for rows in zip(
+        *(one.groups() for one in two), strict=True)]  # fmt: skip
+    weights, good = zip(*by_group, strict=True)
+    intervals["groups"] = group_interval(sum(60 / EVALUATED * one.sums()[1] for one in two), weights, good)
     near = [
         (mean, "plain", 0.9, 1e-9),
         (mean, "two", 0.875, 1e-9),

@@ -16,7 +16,7 @@ LOWER_IS_BETTER = ("noncommittal", "noise_sensitivity.*", "context_duplication",
 DESCRIPTIVE = ("context_count", "language_match", "citations", "retrieval_need")
 """Metrics that describe and do not judge; their change is no alert."""
 REFUSALS = "noncommittal"
-_LEVELS = {JUDGED.name: "segment", LOCAL.name: "total"}
+_LEVELS = ((JUDGED.name, "segment"), (JUDGED.name, "total"), (LOCAL.name, "total"))
 """Where changes are looked for: local sums know clusters only in total."""
 _WINDOW_NAMES = {seconds: name for name, seconds in OBJECTIVE_WINDOWS.items()}
 
@@ -24,8 +24,8 @@ _WINDOW_NAMES = {seconds: name for name, seconds in OBJECTIVE_WINDOWS.items()}
 def quality_alerts(options: Options) -> list[Alert]:
     """Every alert about the answers themselves."""
     alerts = [_below_floor(level, options) for level in ("segment", "total")]
-    for kind in _LEVELS:
-        alerts += [_fell(kind, options), _refusals(kind, options)]
+    for kind, level in _LEVELS:
+        alerts += [_fell(kind, level, options), _refusals(kind, level, options)]
     for objective in options.objectives:
         pages = plan(objective, false_alarm=options.false_alarm)
         alerts += [_burn(objective, page, options) for page in pages if isinstance(page, Page)]
@@ -82,10 +82,9 @@ def _below_floor(level: str, options: Options) -> Alert:
     )
 
 
-def _moved(kind: str, only: str, direction: str, options: Options) -> str:
+def _moved(kind: str, level: str, only: str, direction: str, *, options: Options) -> str:
     """Means of the last hour that fell or rose against the week before it, by more than the tolerance and by more
     than chance explains: the difference of two log-odds in standard errors."""
-    level = _LEVELS[kind]
 
     def now(what: str) -> str:
         return f"{series(level, kind, what, '1h')}{{{only}}}"
@@ -103,32 +102,32 @@ def _moved(kind: str, only: str, direction: str, options: Options) -> str:
     )
 
 
-def _fell(kind: str, options: Options) -> Alert:
+def _fell(kind: str, level: str, options: Options) -> Alert:
     others = "|".join((*LOWER_IS_BETTER, *DESCRIPTIVE))
     return Alert(
         "GroundwatchQualityDropped",
-        _moved(kind, f'metric!~"{others}"', "fell", options),
+        _moved(kind, level, f'metric!~"{others}"', "fell", options=options),
         hold=HOUR // 2,
         severity="warning",
         category="quality",
-        summary=f"{{{{ $labels.metric }}}} ({kind}) fell" + _where(_LEVELS[kind], options),
+        summary=f"{{{{ $labels.metric }}}} ({kind}) fell" + _where(level, options),
         description="The last hour's mean is {{ $value | humanizePercentage }} of the scale lower than that of the "
-        "week before, far more than chance explains." + _leading_cause(_LEVELS[kind], options),
-        labels={"kind": kind, "level": _LEVELS[kind]},
+        "week before, far more than chance explains." + _leading_cause(level, options),
+        labels={"kind": kind, "level": level},
     )
 
 
-def _refusals(kind: str, options: Options) -> Alert:
+def _refusals(kind: str, level: str, options: Options) -> Alert:
     return Alert(
         "GroundwatchRefusalsUp",
-        _moved(kind, f'metric="{REFUSALS}"', "rose", options),
+        _moved(kind, level, f'metric="{REFUSALS}"', "rose", options=options),
         hold=HOUR // 2,
         severity="warning",
         category="quality",
-        summary=f"The application refuses more often ({kind} scores)" + _where(_LEVELS[kind], options),
+        summary=f"The application refuses more often ({kind} scores)" + _where(level, options),
         description="The share of answers that refuse or evade is {{ $value | humanizePercentage }} higher in the "
-        "last hour than in the week before." + _leading_cause(_LEVELS[kind], options),
-        labels={"kind": kind, "level": _LEVELS[kind]},
+        "last hour than in the week before." + _leading_cause(level, options),
+        labels={"kind": kind, "level": level},
     )
 
 
@@ -145,7 +144,7 @@ def _burn(objective: Objective, page: Page, options: Options) -> Alert:
     covered = " or ".join(
         f'{of("n_eff", short)}{{kind="{kind}"}} and {match}{series("total", kind, "coverage", "1h")} '
         f">= {options.min_coverage:g}".replace("}{", ",")
-        for kind in _LEVELS
+        for kind in (JUDGED.name, LOCAL.name)
     )
     return Alert(
         "GroundwatchErrorBudgetBurning",

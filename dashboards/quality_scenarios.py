@@ -53,6 +53,11 @@ def _quality() -> list[Scenario]:
             (fell,),
         ),
         Scenario(
+            "fell-in-total",
+            (*estimate("total", "judged", 0.85, at=total), *week("total", "judged", 0.93, at=total)),
+            (fell,),
+        ),
+        Scenario(
             "fell-locally",
             (*estimate("total", "local", 0.85, at=local), *week("total", "local", 0.93, at=local)),
             (fell,),

@@ -202,8 +202,9 @@ def _table(panel: Panel) -> list[dict[str, Any]]:
     headings = {**panel.columns, **values}
     order = {name: place for place, name in enumerate(headings)}
     return [
-        {"id": "merge", "options": {}},
+        # Before they are joined: the recorded name differs from query to query and would keep rows apart.
         {"id": "filterFieldsByName", "options": {"include": {"names": list(headings)}}},
+        {"id": "merge", "options": {}},
         {"id": "organize", "options": {"renameByName": headings, "indexByName": order, "excludeByName": {}}},
     ]
 

@@ -105,6 +105,8 @@ def _scores() -> list[Panel]:
     weight = select(metrics.SCORE_WEIGHT, JOB, METRIC)
     below = hourly(metrics.SCORE_WEIGHT, METRIC, 'le=~"0.2|0.5|0.8|0.9"', labels=("le",))
     every = hourly(metrics.SCORE_WEIGHT, METRIC, 'le="+Inf"')
+    # Exemplars lie in the bucket of their own score; the largest of the counts is that of the last bucket.
+    worst = 'le=~"0.0|0.2|0.4|0.5"'
     buckets = f"{metrics.JUDGED_SCORE.name}_bucket"
     return [
         Panel(
@@ -121,7 +123,7 @@ def _scores() -> list[Panel]:
             "its id.",
             [
                 Query(
-                    f'sum(increase({buckets}{{{JOB}, {METRIC}, le="0.5"}}[$__rate_interval]))',
+                    f"max(sum by (le) (increase({buckets}{{{JOB}, {METRIC}, {worst}}}[$__rate_interval])))",
                     "judged at 0.5 or less",
                     exemplars=True,
                 )

@@ -88,7 +88,8 @@ def ribbon(level: str, kind: str, *matchers: str, window: str = "$window") -> li
 
 def firing(title: str, text: str, category: str, width: int) -> Panel:
     """How many alerts of a category fire."""
-    chosen = f'alertstate="firing", alertname=~"Groundwatch.+", category=~"{category}"'
+    # What speaks of no job (that there is none) belongs to every job.
+    chosen = f'alertstate="firing", alertname=~"Groundwatch.+", category=~"{category}", job=~"$job|"'
     return Panel(
         title,
         text,
