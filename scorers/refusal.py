@@ -28,9 +28,15 @@ class Noncommittal:
 
 
 _SOURCES_EN = (
-    r"(?:contexts?|documents?|passages?|sources?|excerpts?|articles?|knowledge base|search results?"
+    r"(?:contexts?(?! menu)|documents?|passages?|sources?(?! (?:code|address|files?|tree|language|system|control))"
+    r"|excerpts?|articles?(?! (?:of|\d))|knowledge base|search results?"
     r"|(?:provided|given|available|retrieved) (?:text|information|content|materials?|data))"
 )
+_THE_EN = (
+    r"(?:^|\b(?:the|these|those|this|my|your|our|of|all|both|any|either|each|provided|given|supplied|retrieved"
+    r"|available|attached|above|following|relevant|reference|cited|listed|returned|in|and|or) )"
+)
+"""What stands before a source that is meant as one: the warranty document of an answer is none."""
 _REFUSALS: dict[str, tuple[tuple[str, str], ...]] = {
     "en": (
         (
@@ -53,11 +59,23 @@ _REFUSALS: dict[str, tuple[tuple[str, str], ...]] = {
         ("unable", r"\b(?:cannot|can't|could not|couldn't) be (?:answered|determined|found in the)"),
         (
             "sources",
-            rf"\b{_SOURCES_EN}\b[^.!?]{{0,80}}?\b(?:do not|does not|don't|doesn't|did not|didn't) (?:\w+ly )?(?:contain|mention|provide|include|specify|say|state|address|cover|answer|discuss|give|have|indicate|describe)",
+            rf"{_THE_EN}{_SOURCES_EN}\b[^.!?]{{0,80}}?\b(?:do not|does not|don't|doesn't|did not|didn't) (?:\w+ly )?(?:contain|mention|provide|include|specify|say|state|address|cover|answer|discuss|give|have|indicate|describe)\b(?! to\b)",
         ),
         (
             "sources",
-            rf"\b(?:not|isn't|aren't|wasn't) (?:\w+ly )?(?:mentioned|specified|stated|provided|covered|found|included|contained|given|available|addressed|described) in (?:the |my |any |this |these |our )?(?:\w+ )?{_SOURCES_EN}\b",
+            rf"\b(?:(?:none|neither|not one) of (?:the|these|those) (?:\w+ ){{0,2}}|neither (?:\w+ )?|no (?:provided |retrieved )?){_SOURCES_EN}\b(?: \w+){{0,3}}? (?:answers?|contains?|mentions?|provides?|addresse?s?|says?|states?|discuss(?:es)?|includes?|describes?|specif(?:y|ies)|gives?)\b",
+        ),
+        (
+            "sources",
+            rf"\bnothing (?:\w+ )?in (?:the|these|those|this|my|any of the) (?:\w+ )?{_SOURCES_EN}\b|\b(?:is|are|was|were) not in (?:the|these|any of the) (?:provided |given |supplied |retrieved )?{_SOURCES_EN}\b",
+        ),
+        (
+            "sources",
+            rf"{_THE_EN}{_SOURCES_EN}\b[^.!?]{{0,60}}?\b(?:contains?|includes?|provides?|makes?|gives?|offers?|has|have|holds?) (?:no|insufficient) (?:\w+ )?(?:information|mention|details?|answers?|data|reference|indication|evidence)\b|{_THE_EN}{_SOURCES_EN}\b[^.!?]{{0,40}}?\b(?:lacks? (?:\w+ )?(?:information|details?|data|answers?|context)|(?:is|are) silent)\b",
+        ),
+        (
+            "sources",
+            rf"\b(?:not|isn't|aren't|wasn't) (?:\w+ly )?(?:mentioned|specified|stated|provided|covered|found|included|contained|given|available|addressed|described|present|discussed|answered) in (?:the |my |any |this |these |our )?(?:\w+ )?{_SOURCES_EN}\b",
         ),
         (
             "sources",
@@ -103,6 +121,10 @@ _REFUSALS: dict[str, tuple[tuple[str, str], ...]] = {
             "sources",
             r"(?:문서|문맥|자료|컨텍스트|본문|지문|검색 ?결과|맥락)[^.!?]{0,40}(?:관련|해당|대한) ?(?:정보|내용|언급)?(?:이|가|는|은)? ?없",
         ),
+        (
+            "sources",
+            r"(?:문서|문맥|자료|컨텍스트|본문|지문|검색 ?결과|맥락|구절|단락)[^.!?]{0,40}(?:질문|답|내용|정보|언급|이에)[^.!?]{0,20}(?:답하지|답변하지|제공하지|언급하지|설명하지|다루지|포함하지) ?(?:않|못)",
+        ),
     ),
     "ja": (
         (
@@ -125,6 +147,11 @@ _REFUSALS: dict[str, tuple[tuple[str, str], ...]] = {
             "sources",
             r"(?:文書|文脈|資料|コンテキスト|提供された|与えられた|検索結果|文章|ドキュメント)[^。!?]{0,50}(?:記載されていません|書かれていません|含まれていません|言及されていません|触れられていません|述べられていません|示されていません|明記されていません|説明されていません|言及していません)",
         ),
+        (
+            "sources",
+            r"(?:文書|文脈|資料|コンテキスト|検索結果|文章|ドキュメント|パッセージ|抜粋)[^。!?]{0,50}(?:質問|答え|回答|情報)[^。!?]{0,10}(?:答えていません|回答していません|提供していません|示していません|含んでいません|述べていません|与えていません)",
+        ),
+        ("unable", r"見つけること(?:が|は)できません"),
     ),
     "zh": (
         (
@@ -137,7 +164,11 @@ _REFUSALS: dict[str, tuple[tuple[str, str], ...]] = {
         ),
         (
             "sources",
-            r"(?:没有|未|并未|并没有|沒有|並未|並沒有)(?:\w{0,4})?(?:找到|提到|提及|提供|包含|说明|涉及|查到|检索到|给出|說明|檢索到|搜索到|足够|足夠|相关的?信息|相關的?資訊|相關信息|相关资料|相关内容)",
+            r"(?:没有|未|并未|并没有|沒有|並未|並沒有)(?:\w{0,4})?(?:找到|提到|提及|查到|检索到|檢索到|搜索到|足够|足夠|相关的?信息|相關的?資訊|相關信息|相关资料|相关内容)",
+        ),
+        (
+            "sources",
+            r"(?:没有|未|并未|并没有|沒有|並未|並沒有)(?:\w{0,4})?(?:提供|包含|说明|涉及|给出|說明)[^。!?]{0,12}(?:信息|資訊|答案|内容|內容|资料|資料|细节|數據|数据|问题|問題)|(?:段落|文档|文檔|上下文|资料|資料|文件|文本|内容|來源|来源|片段|材料|信息|資訊)[^。!?,,]{0,20}(?:没有|未|并未|并没有|沒有|並未|並沒有)(?:\w{0,4})?(?:提供|包含|说明|涉及|给出|說明|回答|解答|答案|回應)",
         ),
         (
             "sources",
@@ -166,6 +197,14 @@ _REFUSALS: dict[str, tuple[tuple[str, str], ...]] = {
             "sources",
             r"\b(?:es gibt|liegen|habe ich|ich habe|wurden|enthält|enthalten|finden sich|finde ich|ich finde)\b[^.!?]{0,40}\bkeine (?:\w+ )?(?:informationen|angaben?|antwort|daten|hinweise?)\b|\bkeine (?:\w+ )?(?:informationen|angaben?|antwort|daten)\b[^.!?]{0,60}\b(?:gefunden|vorhanden|verfügbar|vor|enthalten)\b",
         ),
+        (
+            "sources",
+            r"\b(?:kontext|dokumente?|texte?|unterlagen|quellen?|passagen?|textstellen?|auszüge?|suchergebnisse)\b[^.!?]{0,10}\b(?:beantworte\w*|erwähn\w*|behandel\w*|nenn\w*|enthält|enthalten|liefer\w*|geben|gibt|sagt|sagen)\b[^.!?]{0,40}\b(?:nicht|nichts)\b",
+        ),
+        (
+            "sources",
+            r"\bkeine[rs]? der (?:\w+ )?(?:passagen|dokumente|texte|quellen|textstellen|auszüge|unterlagen)\b[^.!?]{0,20}\b(?:beantwortet|enthält|erwähnt|nennt|behandelt)|\b(?:in|aus) (?:den|dem|der) (?:\w+ )?(?:dokumenten|kontext|unterlagen|quellen|passagen|texten|textstellen|auszügen)\b[^.!?]{0,40}\bnichts\b",
+        ),
     ),
     "fr": (
         (
@@ -182,7 +221,7 @@ _REFUSALS: dict[str, tuple[tuple[str, str], ...]] = {
         ),
         (
             "sources",
-            r"\b(?:contextes?|documents?|textes?|passages?|sources?|extraits?|informations? fournies?|résultats)\b[^.!?]{0,60}\b(?:ne|n')\s?(?:\w+ )?(?:contien(?:t|nent)|mentionne(?:nt)?|précise(?:nt)?|indique(?:nt)?|fournit|fournissent|répond(?:ent)?|donne(?:nt)?|parle(?:nt)?|permet(?:tent)?|comporte(?:nt)?|incluent|inclut|est pas|sont pas)\b",
+            r"\b(?:contextes?|documents?|textes?|passages?|sources?|extraits?|informations? fournies?|résultats)\b[^.!?]{0,60}\b(?:ne|n')\s?(?:\w+ )?(?:contien(?:t|nent)|mentionne(?:nt)?|précise(?:nt)?|indique(?:nt)?|fournit|fournissent|répond(?:ent)?|donne(?:nt)?|parle(?:nt)?|permet(?:tent)?|comporte(?:nt)?|incluent|inclut|(?:est|sont) pas (?:\w+ )?(?:suffisant|mentionn|pertinent|précis))",
         ),
         (
             "sources",
@@ -192,7 +231,7 @@ _REFUSALS: dict[str, tuple[tuple[str, str], ...]] = {
     "es": (
         (
             "unknown",
-            r"\bno (?:lo )?sé\b|\bno tengo (?:\w+ )?(?:información|idea|datos|acceso|conocimiento|suficiente|la respuesta|esa)|\bno estoy segur[oa]\b|\bdesconozco\b|\bni idea\b",
+            r"\bno (?:lo |la )?sé(?:\W*$|[,;]| (?:la respuesta|cuál|qué|si|cuándo|quién|dónde|cómo|cuánt\w+|nada|exactamente)\b)|\bno tengo (?:\w+ )?(?:información|idea|datos|acceso|conocimiento|suficiente|la respuesta|esa)|\bno estoy segur[oa]\b|\bdesconozco\b|\bni idea\b",
         ),
         (
             "unable",
@@ -205,6 +244,10 @@ _REFUSALS: dict[str, tuple[tuple[str, str], ...]] = {
         (
             "sources",
             r"\bno (?:se )?(?:hay|encuentra|encontré|encontró|existe|dispongo de|dispone de|menciona|especifica|he encontrado)\b[^.!?]{0,20}\b(?:información|datos|mención|respuesta|en (?:el|los|la|las) (?:contexto|documento|texto|pasaje|fuente|información))",
+        ),
+        (
+            "sources",
+            r"\bningun[oa] de (?:los|las|estos|estas) (?:\w+ )?(?:pasajes|documentos|textos|fuentes|fragmentos|resultados)\b[^.!?]{0,30}\b(?:responde|contiene|menciona|proporciona|incluye|especifica|indica|dice|trata)",
         ),
     ),
     "ar": (
@@ -223,6 +266,10 @@ _REFUSALS: dict[str, tuple[tuple[str, str], ...]] = {
         (
             "sources",
             r"(?:السياق|النص|المستند\w*|الوثائق|الوثيقة|المصادر|المقاطع|المعلومات)[^.!?؟]{0,40}(?:لا (?:يحتوي|تحتوي|يذكر|تذكر|يتضمن|تتضمن|يوفر|توفر|تكفي|تشير|يشير)|غير كافية|لم (?:يذكر|تذكر|يحدد|تحدد))",
+        ),
+        (
+            "sources",
+            r"(?:السياق|النص|المستند\w*|الوثائق|الوثيقة|المصادر|المقاطع|المعلومات)[^.!?؟]{0,40}(?:لا|لم) (?:تجيب|يجيب|تجب|يقدم|تقدم)|(?:لا|لم) (?:تجيب|يجيب|تجب) (?:اي|ايا) من (?:المقاطع|الوثائق|المستندات|المصادر|النصوص)",
         ),
     ),
     "hi": (
@@ -255,11 +302,15 @@ _REFUSALS: dict[str, tuple[tuple[str, str], ...]] = {
         ("unable", r"\bневозможно (?:\w+ )?(?:ответить|определить|установить|сказать|найти)"),
         (
             "sources",
-            r"\b(?:контекст\w*|документ\w*|текст\w*|источник\w*|отрывк\w*|материал\w*|предоставленн\w+ информаци\w+|фрагмент\w*)\b[^.!?]{0,60}\b(?:не (?:содерж\w+|упомин\w+|указан\w*|привод\w+|сказано|говорится|предоставл\w+|описан\w*|уточняется|раскрыва\w+)|нет (?:\w+ )?(?:информации|упоминани\w+|данных|ответа|сведений)|отсутству\w+|недостаточно)",
+            r"\b(?:контекст\w*|документ\w*|текст\w*|источник\w*|отрывк\w*|материалы|материалов|материалах|предоставленн\w+ информаци\w+|фрагмент\w*)\b[^.!?]{0,60}\b(?:не (?:содерж\w+|упомин\w+|указан\w*|привод\w+|сказано|говорится|предоставл\w+|описан\w*|уточняется|раскрыва\w+|отвеча\w+|дают ответ|дает ответ)|нет (?:\w+ )?(?:информации|упоминани\w+|данных|ответа|сведений)|отсутству\w+|недостаточно)",
         ),
         (
             "sources",
             r"\b(?:нет|недостаточно|отсутствует|не найдено|не нашел|не нашла|не найдена) (?:\w+ ){0,3}?(?:информаци\w|данных|упоминани\w+|сведений|ответа?)\b|\bинформаци\w+\b[^.!?]{0,40}\b(?:отсутствует|не найдена|недостаточно|нет)\b",
+        ),
+        (
+            "sources",
+            r"\bне (?:нашел|нашла|нахожу|обнаружил\w*|вижу)\b[^.!?]{0,30}\b(?:в|среди) (?:\w+ )?(?:документ|контекст|текст|отрывк|источник|материал|фрагмент)\w*|\bни один из (?:\w+ )?(?:документ|текст|отрывк|источник|материал|фрагмент)\w* не\b",
         ),
     ),
 }
@@ -321,7 +372,7 @@ _RULES = {
 _HINTS = {
     # no rule of a language can match a text without one of these; looked for once, before any rule
     "en": _compiled(
-        r"n't|\bnot\b|cannot|dont|\bno\b|unable|unsure|uncertain|insufficient|decline|refuse|n/?a\b|unknown|\bnone\b"
+        r"n't|\bnot\b|cannot|dont|\bno\b|unable|unsure|uncertain|insufficient|decline|refuse|n/?a\b|unknown|\bnone\b|neither|nothing|\black|silent"
         r"|unanswerable|\bai\b"
     ),
     "ko": re.compile("[가-힣]"),
@@ -329,7 +380,7 @@ _HINTS = {
     "zh": re.compile("[一-鿿]"),
     "de": _compiled(r"nicht|kein|ahnung|unsicher"),
     "fr": _compiled(r"\bne\b|\bn'|\bpas\b|aucun|impossible|incapacité"),
-    "es": _compiled(r"\bno\b|\bni\b|desconozco"),
+    "es": _compiled(r"\bno\b|\bni\b|\bningun|desconozco"),
     "ar": re.compile("[\u0600-\u06ff]"),
     "hi": re.compile("[\u0900-\u097f]"),
     "ru": re.compile("[\u0400-\u04ff]"),
