@@ -51,12 +51,13 @@ def _where(level: str, options: Options) -> str:
     return " for " + ", ".join(f"{name} {{{{ $labels.{name} }}}}" for name in options.segments)
 
 
-def _leading_cause(level: str, options: Options) -> str:
-    """A sentence of the annotation, filled in when the alert fires."""
-    labels = (*options.keep, *(options.segments if level == "segment" else ()))
-    matchers = ",".join(f"{label}=%q" for label in labels)
+def _leading_cause(level: str, kind: str | None, options: Options) -> str:
+    """A sentence of the annotation, filled in when the alert fires: by the scores that the alert is about, whose
+    kind is a label of the alert's expression where it is None."""
+    labels = (*options.keep, *(options.segments if level == "segment" else ()), *(() if kind else ("kind",)))
+    matchers = ",".join(f"{label}=%q" for label in labels) + (f',kind=\\"{kind}\\"' if kind else "")
     given = " ".join(f"$labels.{label}" for label in labels)
-    causes = f'{series(level, "cause", "share", "1h")}{{cause!~\\"fine|undetermined\\",{matchers}}}'
+    causes = f'{series(level, "cause", "share", "1h")}{{cause!~\\"fine|undetermined\\",{matchers}}} > 0'
     return (
         f' Leading cause in the last hour:{{{{ range printf "topk(1, {causes})" {given} | query }}}} '
         "{{ .Labels.cause }} ({{ .Value | humanizePercentage }} by {{ .Labels.kind }} scores)"
@@ -77,7 +78,7 @@ def _below_floor(level: str, options: Options) -> Alert:
         summary="{{ $labels.metric }} is below its floor" + _where(level, options),
         description="For two windows of an hour the mean has been at most {{ $value | humanizePercentage }} (upper "
         f"end of a one-sided interval, wrong once in {1 / options.false_alarm:,.0f} looks), below the floor that was "
-        "set." + _leading_cause(level, options),
+        "set." + _leading_cause(level, JUDGED.name, options),
         labels={"kind": JUDGED.name, "level": level},
     )
 
@@ -112,7 +113,7 @@ def _fell(kind: str, level: str, options: Options) -> Alert:
         category="quality",
         summary=f"{{{{ $labels.metric }}}} ({kind}) fell" + _where(level, options),
         description="The last hour's mean is {{ $value | humanizePercentage }} of the scale lower than that of the "
-        "week before, far more than chance explains." + _leading_cause(level, options),
+        "week before, far more than chance explains." + _leading_cause(level, kind, options),
         labels={"kind": kind, "level": level},
     )
 
@@ -126,7 +127,7 @@ def _refusals(kind: str, level: str, options: Options) -> Alert:
         category="quality",
         summary=f"The application refuses more often ({kind} scores)" + _where(level, options),
         description="The share of answers that refuse or evade is {{ $value | humanizePercentage }} higher in the "
-        "last hour than in the week before." + _leading_cause(level, options),
+        "last hour than in the week before." + _leading_cause(level, kind, options),
         labels={"kind": kind, "level": level},
     )
 
@@ -158,6 +159,6 @@ def _burn(objective: Objective, page: Page, options: Options) -> Alert:
         summary=f"Objective {{{{ $labels.objective }}}} burns its error budget over {rate:g} times too fast",
         description=f"Over {long} and over {short} the share of bad answers was more than {rate:g} times what the "
         f"objective allows ({{{{ $value | humanize }}}} times over {long}); going on so eats "
-        f"{page.burn.budget_share} of the month's budget in {long}." + _leading_cause("total", options),
+        f"{page.burn.budget_share} of the month's budget in {long}." + _leading_cause("total", None, options),
         labels={"window": long},
     )

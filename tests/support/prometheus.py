@@ -75,6 +75,11 @@ class Prometheus:
         groups = self._get("/api/v1/rules")["groups"]
         return [f"{r['name']}: {r['lastError']}" for group in groups for r in group["rules"] if r.get("lastError")]
 
+    def alerts(self) -> list[dict[str, Any]]:
+        """Alerts that are pending or firing, with their labels and annotations."""
+        found: list[dict[str, Any]] = self._get("/api/v1/alerts")["alerts"]
+        return found
+
     def number(self, expression: str) -> float | None:
         """The one value of an expression; None where it gives no series."""
         rows = self.query(expression)
