@@ -15,6 +15,7 @@ from collector.commands.common import add_config_argument, read_config
 from collector.config import Config
 from collector.configfile import ConfigError
 from collector.records.found import Mark
+from collector.sampling.marks import FILTERED
 from collector.sampling.options import Options
 from collector.sampling.plan import (
     DRAW_N,
@@ -159,9 +160,10 @@ def _marks(text: str | None) -> dict[Mark, float]:
     if not text:
         return {}
     given = _numbers("--marks", text)
+    known = [mark for mark in Mark if mark not in FILTERED]
     for name in given:
-        if name not in tuple(Mark):
-            raise PlanError(f"--marks {name!r} is no mark; there are: {', '.join(Mark)}")
+        if name not in known:
+            raise PlanError(f"--marks {name!r} is no mark that a policy sees; there are: {', '.join(known)}")
     return {Mark(name): share for name, share in given.items()}
 
 

@@ -11,7 +11,8 @@ from collector.records.found import Found, Mark
 from collector.sampling.matching import Strict
 from scorers.outcome import Result
 
-_FILTERED = frozenset({Mark.NOT_RAG, Mark.OWN_EVALUATION})
+FILTERED = frozenset({Mark.NOT_RAG, Mark.OWN_EVALUATION})
+"""Interactions with one of these never come to a policy."""
 
 Probability = Annotated[float, Field(ge=0, le=1)]
 
@@ -35,7 +36,7 @@ class MarksOptions(Strict):
     @classmethod
     def _can_occur(cls, value: Mapping[Mark, float]) -> Mapping[Mark, float]:
         for mark in value:
-            if mark in _FILTERED:
+            if mark in FILTERED:
                 raise ValueError(
                     f"interactions marked {mark.value} are filtered out before any policy: leave it out here"
                 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from collector.pipeline.clock import ManualClock
@@ -13,6 +14,8 @@ from collector.sampling.sampler import Sampler
 from collector.telemetry import metrics
 from collector.telemetry.instruments import Telemetry
 from scorers.interaction import Interaction
+from scorers.outcome import Outcome, Result, Score
+from scorers.scorer import Kind, Tier
 
 
 def found(
@@ -24,6 +27,7 @@ def found(
     marks: frozenset[Mark] = frozenset(),
     resource: dict[str, object] | None = None,
     attributes: dict[str, object] | None = None,
+    error: str | None = None,
 ) -> Found:
     return Found(
         Interaction(f"interaction-{number}"),
@@ -33,7 +37,20 @@ def found(
         marks=marks,
         resource=resource or {},
         attributes=attributes or {},
+        error=error,
     )
+
+
+def screened(
+    outcome: float | Outcome,
+    *,
+    metric: str = "faithfulness",
+    kind: Kind = Kind.LOCAL,
+    tier: Tier | None = Tier.FAST,
+) -> Result:
+    """A result of screening; a number is a score."""
+    made = Score(outcome) if isinstance(outcome, float) else outcome
+    return Result("id", metric, kind, made, "1", "f", tier=tier)
 
 
 @dataclass
@@ -47,13 +64,22 @@ class Books:
 
 
 class Bench:
-    def __init__(self, *, policies: list[Policy] | None = None, judge: bool = True, **options: object) -> None:
+    """`policies` are handed to the sampler, `configured` ones are options."""
+
+    def __init__(
+        self,
+        *,
+        policies: list[Policy] | None = None,
+        configured: Sequence[dict[str, object]] = (),
+        judge: bool = True,
+        **options: object,
+    ) -> None:
         self.clock = ManualClock(start_unix_nano=1_700_006_400_000_000_000)  # midnight UTC
         self.telemetry = Telemetry()
         self.keep = 1.0
         self.books = Books(day=self.clock.unix_nano() // (86_400 * 10**9))
         self.sampler = Sampler(
-            Options.model_validate(options),
+            Options.model_validate({**options, "policies": configured}),
             seed="a seed",
             clock=self.clock,
             telemetry=self.telemetry,

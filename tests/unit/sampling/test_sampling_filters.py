@@ -9,7 +9,8 @@ from pydantic import ValidationError
 
 from collector.records.decision import Fate
 from collector.records.found import Found, Mark
-from collector.sampling.options import Match, Options, Segment
+from collector.sampling.matching import Match
+from collector.sampling.options import Options, Segment
 from collector.sampling.patterns import check_regex, matcher
 from collector.sampling.segments import Segments
 from collector.telemetry import metrics
