@@ -5,10 +5,9 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
-import secrets
 import socket
 import sys
-import time
+from collections.abc import Sequence
 from urllib.parse import urlsplit
 
 import httpx
@@ -19,22 +18,29 @@ from collector.configfile import ConfigError
 from collector.estimates.measures import Measure
 from collector.estimates.objectives import problems
 from collector.estimates.sums import series_needed
+from collector.judging.shadow import shadow_info
 from scorers.catalog import judged, runnable
+from scorers.config import ScorerOptions
 from scorers.errors import ScorerError
-from scorers.judge.check import check as ask_judge
+from scorers.judge.canary import CanaryReport
+from scorers.judge.options import JudgeOptions
 from scorers.judge.service import Judge
 from scorers.local import build
 from scorers.scorer import Tier
 
 _TIMEOUT_SECONDS = 5.0
 _JUDGE_SECONDS = 120.0
+_COIN = 0.5
+"""Accuracy on planted cases up to which a judge is taken to guess."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_config_argument(parser)
     parser.add_argument("--offline", action="store_true", help="validate only; reach nothing")
     parser.add_argument(
-        "--judge", action="store_true", help="ask the judge one question for real (costs a call or two)"
+        "--judge",
+        action="store_true",
+        help="ask the judge for real: one question, then the planted cases (some fifty calls)",
     )
     parser.add_argument(
         "--health", metavar="URL", help="only ask the groundwatch that serves http://HOST:PORT whether it is ready"
@@ -82,6 +88,10 @@ def _measures(config: Config) -> list[Measure]:
     if config.judge is not None:
         scorers, _ = runnable(judged(config.judge.scorers), embeddings=config.judge.embeddings is not None)
         infos += [one.info for one in scorers]
+        beside = config.judge.shadow
+        if beside is not None:
+            scorers, _ = runnable(judged(beside.scorers), embeddings=beside.embeddings is not None)
+            infos += [shadow_info(one.info) for one in scorers]
     return [Measure(metric, info.kind, info.tier) for info in infos for metric in info.gives]
 
 
@@ -152,24 +162,46 @@ async def _judge(config: Config, report: _Report) -> None:
     if config.judge is None:
         report.bad("--judge: no judge is configured: add a `judge:` section")
         return
-    scorers, left_out = runnable(judged(config.judge.scorers), embeddings=config.judge.embeddings is not None)
-    for name in left_out:
-        report.good(f"judge: {name} is not run: it needs judge.embeddings")
-    async with Judge(config.judge, scorers, environ=os.environ) as judge:
-        found = await ask_judge(
-            judge.chat,
-            judge.embeddings,
-            secret=secrets.token_bytes(32),
-            deadline=time.monotonic() + _JUDGE_SECONDS,
-        )
-    for problem in found.problems:
-        report.bad(f"judge: {problem}")
-    if found.ok:
-        report.good(f"judge: {config.judge.model!r} answers in the form asked for ({found.rung})")
+    await _ask("judge", config.judge, config.judge.scorers, report)
+    if config.judge.shadow is not None:
+        await _ask("judge.shadow", config.judge.shadow, config.judge.shadow.scorers, report)
+
+
+async def _ask(name: str, options: JudgeOptions, names: Sequence[ScorerOptions], report: _Report) -> None:
+    scorers, left_out = runnable(judged(names), embeddings=options.embeddings is not None)
+    for one in left_out:
+        report.good(f"{name}: {one} is not run: it needs an embeddings endpoint ({name}.embeddings)")
+    async with Judge(options, scorers, environ=os.environ) as judge:
+        found = await judge.check(_JUDGE_SECONDS)
+        for problem in found.problems:
+            report.bad(f"{name}: {problem}")
+        if not found.ok:
+            return
+        report.good(f"{name}: {options.model!r} answers in the form asked for ({found.rung})")
         if found.similar is not None and found.unrelated is not None:
             report.good(
-                f"judge.embeddings: a paraphrase {found.similar:.2f}, an unrelated sentence {found.unrelated:.2f}"
+                f"{name}.embeddings: a paraphrase {found.similar:.2f}, an unrelated sentence {found.unrelated:.2f}"
             )
+        _canary(name, await judge.canary(), report)
+
+
+def _canary(name: str, found: CanaryReport, report: _Report) -> None:
+    """How the planted cases came out, by kind and language. A judge that is right no more often than a coin fails."""
+    if found.accuracy is None:
+        if found.expectations:
+            report.bad(f"{name}: no planted case was answered; see judge.deadline_seconds and judge.budget")
+        return
+    parts = ", ".join(
+        f"{kind} {language} {'unanswered' if accuracy is None else f'{accuracy:.2f}'}"
+        for (kind, language), accuracy in found.by_series().items()
+    )
+    line = f"{name}: {found.accuracy:.2f} of the answered planted cases came out as known ({parts})"
+    if found.failed:
+        line += f"; {len(found.failed)} of {len(found.expectations)} were not answered"
+    if found.accuracy > _COIN:
+        report.good(line)
+    else:
+        report.bad(f"{line}: this judge can not tell good from bad; take a larger model, or see `bench-judge`")
 
 
 def _health(url: str) -> int:
