@@ -60,8 +60,7 @@ class StratifiedOptions(Strict):
         default=0.05,
         gt=0,
         le=1,
-        description="Rate of a per_hour value whose traffic is not known: until a whole minute was seen, and after "
-        "an hour without any.",
+        description="Rate of per_hour values at start, until a whole minute of traffic was seen.",
     )
 
     @model_validator(mode="after")
@@ -135,7 +134,8 @@ class Stratified:
             if seen >= _ENOUGH:
                 since = minute
                 break
-        if seen == 0:
+        if self._minute <= since:
             return self._first_rate
-        an_hour = seen * 60 / max(1, self._minute - since)
+        # None in all that time is less than one; so a value that comes once a day is judged, not forgotten.
+        an_hour = max(seen, 1) * 60 / (self._minute - since)
         return min(1.0, per_hour / an_hour)

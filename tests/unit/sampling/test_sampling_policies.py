@@ -226,8 +226,8 @@ def test_few_interactions_are_counted_over_an_hour_and_never_above_one() -> None
     rare = policy(clock, type="stratified", segment="tenant", values={"gold": {"per_hour": 600}})
     clock.advance(60)
     assert minutes(rare, clock, [{"gold": 2}, {"gold": 2}])[1] == {"gold": {1.0}}
-    clock.advance(3 * 3_600)  # nothing is known of the traffic any more
-    assert minutes(rare, clock, [{"gold": 2}])[0] == {"gold": {0.05}}
+    clock.advance(3 * 3_600)  # an hour of silence: less than one an hour
+    assert minutes(rare, clock, [{"gold": 900}, {"gold": 900}]) == [{"gold": {1.0}}, {"gold": {10 / 900}}]
 
 
 def test_targets_are_met_over_a_day_of_changing_traffic() -> None:
