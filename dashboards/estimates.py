@@ -135,7 +135,10 @@ def control(place: Place, sums: Columns, judged: Place, options: Options) -> Non
     c = place.record("c", f"{sums['qff']} - 2 * {local} * {sums['qf']} + {local} ^ 2 * {sums['q']}")
     told = f"({a} > 1e-12 * {sums['w2']} and {c} > 1e-12 * {sums['q']})"
     k = place.record("k", f"{b} / {c} * {u} / {w} and {told}")
-    explained = place.record("r2", f"clamp({b} ^ 2 / ({a} * {c}), 0, 0.99) and {told}")
+    r2 = place.record("r2_of_items", f"clamp({b} ^ 2 / ({a} * {c}), 0, 0.99) and {told}")
+    # Where clusters make the variance larger, the part of it that f explains is smaller.
+    larger = f"clamp_min({judged.name('cluster_ratio')}, 1)"
+    explained = place.record("r2", f"{r2} / {match} {larger} or {r2}")
     gain = place.record("gain", f"1 / (1 - {explained})")
     value = place.record("mean", f"clamp({mean} - {k} * {shift}, 0, 1)")
     wb = f"({sums['w2']} / {w})"

@@ -13,6 +13,7 @@ from dashboards.boards.shared import (
     choices,
     dashed,
     firing,
+    firing_list,
     hourly,
     marks,
     recorded,
@@ -27,12 +28,12 @@ CAUSES = 'cause!~"fine|undetermined"'
 
 
 def overview(options: Options) -> Board:
-    """The first screen at three in the morning."""
+    """The first screen at three in the morning: the first three rows are 24 units high, a screen of 1080 lines."""
     rows = [
         ("Is quality down?", _verdict()),
         ("Since when, and for whom?", _when_and_whom(options)),
         ("Which release? Retrieval or generation?", _release_and_cause(options)),
-        ("Can these numbers be trusted?", _trust()),
+        ("Which alerts fire? Can these numbers be trusted?", [firing_list(), *_trust()]),
     ]
     return Board(
         "groundwatch-overview",
@@ -47,16 +48,20 @@ def overview(options: Options) -> Board:
 def _verdict() -> list[Panel]:
     others = f'metric!~"{"|".join((*LOWER_IS_BETTER, *DESCRIPTIVE))}"'
     mean = recorded("total", "combined", "mean")
-    lowest = recorded("total", "combined", "mean", "$window", others)
+    lower = recorded("total", "combined", "lower")
     ignore = "on (job, metric)"
+    lowest = f"{recorded('total', 'combined', 'mean', '$window', others)} and {ignore} {lower}"
     return [
-        firing("Quality alerts", "Alerts about the answers that fire now. 0 is good.", "quality", 4),
+        firing(
+            "Quality alerts", "Alerts about the answers that fire now. 0 is good.", "quality", width=4, height=6
+        ),
         firing(
             "Other alerts",
             "Alerts about the judge, about what arrives and about groundwatch. Where one fires, read the numbers "
             "below with care.",
             "judge|instrumentation|pipeline",
-            4,
+            width=4,
+            height=6,
         ),
         Panel(
             "Quality now",
@@ -64,8 +69,8 @@ def _verdict() -> list[Panel]:
             "that was set, the effective number of answers, and how much of the traffic could be scored. An interval "
             "is given from 20 answers on.",
             [
-                Query(mean, "mean", instant=True),
-                Query(recorded("total", "combined", "lower"), "lower", instant=True),
+                Query(f"{mean} and {ignore} {lower}", "mean", instant=True),
+                Query(lower, "lower", instant=True),
                 Query(recorded("total", "combined", "upper"), "upper", instant=True),
                 Query(f"{mean} - {ignore} {recorded('total', 'combined', 'mean', '7d')}", "change", instant=True),
                 Query(f"groundwatch:mean_floor and on (metric) {mean}", "floor", instant=True),
@@ -74,13 +79,13 @@ def _verdict() -> list[Panel]:
             ],
             kind="table",
             unit="percentunit",
-            width=16,
-            height=8,
+            width=12,
+            height=6,
             columns={"metric": "metric"},
             units={"answers": "short"},
         ),
         Panel(
-            "Lowest mean of any metric now",
+            "Lowest mean now",
             "The judged metric that is lowest among those where high is good (window as chosen above).",
             [
                 Query(
@@ -91,8 +96,8 @@ def _verdict() -> list[Panel]:
             ],
             kind="stat",
             unit="percentunit",
-            width=8,
-            height=4,
+            width=4,
+            height=6,
             steps=SHARE_STEPS,
         ),
     ]
@@ -115,7 +120,7 @@ def _when_and_whom(options: Options) -> list[Panel]:
             ],
             unit="percentunit",
             width=16,
-            height=9,
+            height=8,
             high=1,
         ),
         Panel(
@@ -131,7 +136,7 @@ def _when_and_whom(options: Options) -> list[Panel]:
             ],
             kind="bargauge",
             unit="percentunit",
-            height=9,
+            height=8,
             low=0,
             high=1,
             steps=SHARE_STEPS,
@@ -161,6 +166,7 @@ def _release_and_cause(options: Options) -> list[Panel]:
             ],
             kind="table",
             unit="percentunit",
+            height=7,
             columns={"service": "service", "version": "version"},
             units={"answers": "short"},
         ),
@@ -169,6 +175,7 @@ def _release_and_cause(options: Options) -> list[Panel]:
             "The same as lines. A new release that starts low, while the old one stays, is the reason.",
             [Query(of("mean"), label)],
             unit="percentunit",
+            height=7,
             high=1,
         ),
         Panel(
@@ -185,6 +192,7 @@ def _release_and_cause(options: Options) -> list[Panel]:
             ],
             kind="bargauge",
             unit="percentunit",
+            height=7,
             low=0,
             steps=((None, BLUE), (0.1, YELLOW), (0.3, RED)),
             empty="while every answer is fine",

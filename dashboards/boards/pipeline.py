@@ -50,7 +50,7 @@ def _conservation(options: Options) -> list[Panel]:
             steps=((None, YELLOW), (0, GREEN), (0.5, YELLOW)),
         )
         for law, text, left, right, _, _ in laws(options)
-    ] + [firing("Pipeline alerts", "Alerts about groundwatch itself that fire now.", "pipeline", 3)]
+    ] + [firing("Pipeline alerts", "Alerts about groundwatch itself that fire now.", "pipeline", width=3)]
 
 
 def _arrival() -> list[Panel]:

@@ -86,7 +86,7 @@ def ribbon(level: str, kind: str, *matchers: str, window: str = "$window") -> li
     ]
 
 
-def firing(title: str, text: str, category: str, width: int) -> Panel:
+def firing(title: str, text: str, category: str, *, width: int, height: int = 4) -> Panel:
     """How many alerts of a category fire."""
     # What speaks of no job (that there is none) belongs to every job.
     chosen = f'alertstate="firing", alertname=~"Groundwatch.+", category=~"{category}", job=~"$job|"'
@@ -96,8 +96,29 @@ def firing(title: str, text: str, category: str, width: int) -> Panel:
         [Query(f"count(ALERTS{{{chosen}}}) or vector(0)", "firing", instant=True)],
         kind="stat",
         width=width,
-        height=4,
+        height=height,
         steps=((None, GREEN), (1, RED)),
+    )
+
+
+def firing_list() -> Panel:
+    """Which alerts fire, one a row."""
+    labels = ("alertname", "severity", "metric", "kind", "service", "reason", "objective", "law")
+    return Panel(
+        "Alerts that fire",
+        "Each alert that fires now; the runbook (dashboards/README.md) has a section for each.",
+        [
+            Query(
+                f'max {by(labels)} (ALERTS{{alertstate="firing", alertname=~"Groundwatch.+", job=~"$job|"}})',
+                "fires",
+                instant=True,
+            )
+        ],
+        kind="table",
+        width=24,
+        height=5,
+        columns={label: label.replace("alertname", "alert") for label in labels},
+        empty="while no alert fires",
     )
 
 

@@ -62,12 +62,9 @@ class Prometheus:
         until(up, "Prometheus has scraped the sidecar")
         return self
 
-    def query(self, expression: str, *, seconds_ago: float = 0.0) -> list[tuple[dict[str, str], float]]:
-        """An instant query: (labels, value) of each series, now or some time ago."""
-        import time
-
-        at = {"time": str(time.time() - seconds_ago)} if seconds_ago else {}
-        result = self._get("/api/v1/query", query=expression, **at)["result"]
+    def query(self, expression: str) -> list[tuple[dict[str, str], float]]:
+        """An instant query: (labels, value) of each series."""
+        result = self._get("/api/v1/query", query=expression)["result"]
         return [(row["metric"], float(row["value"][1])) for row in result]
 
     def failed_rules(self) -> list[str]:

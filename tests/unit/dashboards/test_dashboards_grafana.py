@@ -122,3 +122,18 @@ def test_dashboards_are_told_apart_and_linked() -> None:
     assert len({board["uid"] for board in FILES.values()}) == len(BOARDS)
     for board in FILES.values():
         assert board["links"][0]["tags"] == board["tags"] == ["groundwatch"]
+
+
+def test_the_first_screen_answers_what_is_asked_at_night() -> None:
+    """A screen of 1080 lines shows about 24 units (38 pixels each) below Grafana's own bars."""
+    panels = FILES["grafana/overview.json"]["panels"]
+    shown = [p["title"] for p in panels if p["gridPos"]["y"] + p["gridPos"]["h"] <= 24]
+    for title in (
+        "Quality alerts",
+        "Quality now",
+        "$metric over time",
+        "$metric by segment",
+        "$metric by release",
+        "What went wrong",
+    ):
+        assert title in shown
