@@ -67,7 +67,11 @@ def controlled_interval(sums: ControlSums, *, clusters: ClusterSums | None = Non
         k = max(B,0)/C * U/W     mean = m - k D     R2 = max(B,0)^2/(A C)     gain = 1/(1-R2)
 
     and the log-odds interval of `logit_interval` with m' - k D (clamped to [0.001, 0.999]) in the place of m' and
-    A' (1-R2) n/(n-2) in that of A' (n+1)/n. With `clusters`, A' and n are those of the clusters.
+    A' (1-R2) n/(n-2) in that of A' (n+1)/n.
+
+    With `clusters`, A' and n are those of the clusters, and R2 becomes R2 A/A_c (at most R2), A_c being the clusters'
+    A: D is an error of our own sampling alone, which takes each interaction by itself, so what the correction takes
+    off the variance, A R2, is the same whatever the interactions have in common.
     """
     w, w2, wy, w2y, w2y2 = (np.asarray(x, float) for x in (sums.w, sums.w2, sums.wy, sums.w2y, sums.w2y2))
     shrunk = shrink(w, w2, wy, w2y, w2y2, clusters=clusters)
@@ -84,6 +88,10 @@ def controlled_interval(sums: ControlSums, *, clusters: ClusterSums | None = Non
     told = some & (a > 1e-12 * w2) & (c > 1e-12 * q)
     k = np.where(told, b / np.where(told, c, 1.0) * safe_u / safe_w, 0.0)
     r2 = np.clip(np.where(told, b**2 / np.where(told, a * c, 1.0), 0.0), 0.0, 0.99)
+    if clusters is not None:
+        c2, cy, cyy = (np.asarray(x, float) for x in clusters)
+        together = np.maximum(cyy - 2 * m * cy + m**2 * c2, 0.0)
+        r2 *= np.where(together > a, a / np.where(together > a, together, 1.0), 1.0)
     n = shrunk.n
     spread = np.sqrt(shrunk.variance * (1 - r2) * n / np.maximum(n - 2, 1.0))
     centre = np.clip(shrunk.mean - k * apart, 0.001, 0.999)

@@ -120,6 +120,10 @@ def main(argv: Sequence[str]) -> int:
         "28 % not applicable, 1000",
         simulate(lambda rng: unscored(rng, 1_000), runs=few, seed=3, truth=truth_of_unscored()),
     )
+    row(
+        "session, 300 of 2.5",
+        simulate(lambda rng: clustered(rng, 300, by="session", mean_size=2.5, share=0.6), runs=few, seed=4),
+    )
     row("session, 600 clusters", simulate(lambda rng: clustered(rng, 600, by="session"), runs=few // 2, seed=5))
     print("\nCPU of one settlement (one local, one judged measure)")
     plain = microseconds(lambda rng: independent(rng, 3_000, uniform, local=False))

@@ -71,6 +71,21 @@ def test_control_without_spread_is_the_judged_number() -> None:
     assert not nothing.usable
 
 
+def test_clusters_leave_what_the_control_takes_off_as_it_is() -> None:
+    """Variance by clusters less A R2, not times 1 - R2: the correction is about our own sampling alone."""
+    sums = control_sums()
+    alone = controlled_interval(sums)
+    r2 = 1 - 1 / float(alone.gain)
+    thrice = (3 * np.asarray(sums.w2), 3 * np.asarray(sums.w2y), 3 * np.asarray(sums.w2y2))
+    told = controlled_interval(sums, clusters=thrice)
+    assert float(told.gain) == pytest.approx(1 / (1 - r2 / 3))
+    assert float(told.mean) == float(alone.mean)
+    assert float(told.n_eff) == pytest.approx(float(alone.n_eff) / 3)
+    assert float(told.upper - told.lower) > float(alone.upper - alone.lower)
+    fewer = (0.5 * np.asarray(sums.w2), 0.5 * np.asarray(sums.w2y), 0.5 * np.asarray(sums.w2y2))
+    assert float(controlled_interval(sums, clusters=fewer).gain) == pytest.approx(float(alone.gain))
+
+
 def test_clusters_of_one_are_items_and_twins_halve_n() -> None:
     w, y = np.full(50, 2.0), Y[:50]
     items = five(w, y)
