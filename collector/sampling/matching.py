@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
@@ -60,3 +60,17 @@ def compiled(match: Match) -> Callable[[Found], bool]:
         return False
 
     return matches
+
+
+def any_of(matches: Sequence[Match]) -> Callable[[Found], bool]:
+    """Whether any of the matches fits; False without one."""
+    tests = [compiled(match) for match in matches]
+    names = frozenset(match.attribute for match in matches)
+
+    def fits(found: Found) -> bool:
+        # Most interactions bear none of the attributes, which this tells at once.
+        if names.isdisjoint(found.resource) and names.isdisjoint(found.attributes):
+            return False
+        return any(test(found) for test in tests)
+
+    return fits

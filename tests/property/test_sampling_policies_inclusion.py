@@ -188,14 +188,14 @@ LOCAL = Measure("faithfulness", Kind.LOCAL, Tier.FAST)
 
 @pytest.fixture(scope="module")
 def windows() -> list[list[Item]]:
-    return [traffic(100 + run, 1_500) for run in range(60)]
+    return [traffic(100 + run, 1_500) for run in range(40)]
 
 
 @pytest.mark.parametrize("mix", ["scores", "all"])
 def test_means_are_unbiased_where_the_probability_depends_on_the_score(
     mix: str, windows: list[list[Item]]
 ) -> None:
-    """Sampler, decisions, sums: over 60 windows the weighted mean errs by no more than chance, and its interval holds
+    """Sampler, decisions, sums: over 40 windows the weighted mean errs by no more than chance, and its interval holds
     the truth; the plain mean of what was judged errs by three standard errors of one window."""
     truth = float(np.mean([item.y for items in windows for item in items]))
     shown, plain, inside = [], [], []
