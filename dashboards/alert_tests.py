@@ -32,6 +32,7 @@ def alert_tests(options: Options) -> dict[str, object]:
                 "promql_expr_test": [_firing(scenarios, MINUTES)],
             },
             _named_cause(options),
+            _nights(),
             {
                 "name": "no process at all",
                 "interval": "1m",
@@ -92,6 +93,37 @@ def _named_cause(options: Options) -> dict[str, object]:
                             "description": text,
                             "runbook_url": f"{options.runbook}#groundwatchqualitylow",
                         },
+                    }
+                ],
+            }
+        ],
+    }
+
+
+def _nights() -> dict[str, object]:
+    """Silence at an hour that was silent yesterday too is no alert."""
+    hours, night = 26, 2
+    each = 60 // EVALUATED
+    grown = 100 * (hours - 2 * night) * each
+    by_job = {
+        "silent-each-night": f"0x{night * each} 0+100x{(hours - 2 * night) * each} {grown}x{night * each}",
+        "silent-tonight": f"0+100x{(hours - night) * each} {100 * (hours - night) * each}x{night * each}",
+    }
+    always = {"series": _series(metrics.BUILD_INFO.name, {"job": "always"}), "values": f"1x{hours * each}"}
+    name = metrics.ITEMS_RECEIVED.name
+    return {
+        "name": "silence at night",
+        "interval": f"{EVALUATED}m",
+        "input_series": [always]
+        + [{"series": _series(name, {"job": job, "signal": "traces"}), "values": v} for job, v in by_job.items()],
+        "promql_expr_test": [
+            {
+                "expr": _FIRING,
+                "eval_time": f"{hours * 60 - 10}m",
+                "exp_samples": [
+                    {
+                        "labels": _series("", {"alertname": "GroundwatchNoTraces", "job": "silent-tonight"}),
+                        "value": 1,
                     }
                 ],
             }

@@ -133,6 +133,7 @@ def estimate_tests(options: Options) -> dict[str, object]:
         (n, "two", 960, 104),
         (n, "restarted", 240, 26),
         (n, "few", 12, 1.5),
+        (series("segment", "judged", "n_eff", "1h"), "plain", 240, 26),
         (coverage, "plain", 1, 1e-9),
         (coverage, "failing", 2 / 3, 1e-9),
         (at_0, "failing", 1 / 3, 1e-9),

@@ -232,9 +232,16 @@ def _conservation() -> list[Scenario]:
             is_at(metrics.JUDGING_WAITING, 0, at={**one, **faithfulness}),
         )
 
+    stop = MINUTES - 14
+    values = f"0+100x{stop} {100 * stop}x5 {100 * (stop + 6)}+100x{MINUTES - stop - 6}"
+    late = (
+        grows(metrics.ITEMS_RECEIVED, 100, at=one, signal="traces"),
+        (metrics.ITEMS.name, {**one, "signal": "traces", "outcome": "held"}, values),
+    )
     broken = "GroundwatchConservationBroken"
     return [
         Scenario("nothing-is-lost", of({})),
+        Scenario("items-are-counted-a-little-later", late),
         Scenario("spans-are-lost", of({"items": 1}), (broken,)),
         Scenario(
             "traces-are-lost", of({"traces_released": 1, "screening_traces": 1, "traces_examined": 1}), (broken,)

@@ -152,7 +152,7 @@ def _burn(objective: Objective, page: Page, options: Options) -> Alert:
         f"{of('burn_rate', long)} > {rate:g} and {of('burn_rate', short)} > {rate:g} "
         f"and {of('n_eff', long)} >= {options.min_n:g} "
         f"and {of('n_eff', short)} * {budget} >= {needed_bad(rate, options.false_alarm):g} "
-        f"and {rate:g} * {budget} < 1 and ({covered})",
+        f"and ({covered})",
         hold=120,
         severity=page.burn.severity,
         category="quality",
