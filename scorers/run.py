@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from scorers.interaction import Interaction
 from scorers.needs import unmet
-from scorers.outcome import Failed, FailedReason, Outcome, Result
+from scorers.outcome import Failed, FailedReason, Outcome, Result, Usage
 from scorers.scorer import JudgedScorer, LocalScorer, ScorerInfo
 
 if TYPE_CHECKING:  # screening's workers run local scorers only and must not load an HTTP client
@@ -75,7 +75,8 @@ async def judge_interaction(
         if reason is None:
             running.append(scorer)
         else:
-            results += _unscored(scorer.info, interaction, reason)
+            unmet_ones = _unscored(scorer.info, interaction, reason)
+            results += [_stamped(one, fingerprints, scorer, attempt, None) for one in unmet_ones]
 
     def collect(answers: Mapping[str, Answer]) -> list[tuple[str, Question]]:
         wanted: list[tuple[str, Question]] = []
@@ -111,16 +112,21 @@ async def judge_interaction(
             got = _guarded(scorer.info, partial(scorer.results, interaction, asking.answers))
         made = _unscored(scorer.info, interaction, got) if isinstance(got, Failed) else got
         usage = asking.usage.get(scorer.info.name)
-        results += [replace(one, usage=usage if index == 0 else None) for index, one in enumerate(made)]
+        results += [
+            _stamped(one, fingerprints, scorer, attempt, usage if not n else None) for n, one in enumerate(made)
+        ]
     owners = {metric: scorer.info.name for scorer in scorers for metric in scorer.info.gives}
     order = [scorer.info.name for scorer in scorers]
     results.sort(key=lambda one: order.index(owners[one.scorer]) if one.scorer in owners else len(order))
-    return [
-        replace(
-            one, fingerprint=fingerprints.get(owners.get(one.scorer, one.scorer), one.fingerprint), attempt=attempt
-        )
-        for one in results
-    ]
+    return results
+
+
+def _stamped(
+    one: Result, fingerprints: Mapping[str, str], scorer: JudgedScorer, attempt: int, usage: Usage | None
+) -> Result:
+    """The result with what the runner knows: its instrument, its attempt, and what it cost."""
+    instrument = fingerprints.get(scorer.info.name, one.fingerprint)
+    return replace(one, usage=usage, fingerprint=instrument, attempt=attempt)
 
 
 def fingerprint(scorer: JudgedScorer, *, model: str, plan: str) -> str:

@@ -374,6 +374,8 @@ class Endpoint:
 
 def add_usage(first: Usage, second: Usage) -> Usage:
     """The sum; its cost is unknown as soon as one call that used tokens has an unknown cost."""
+    if not first.calls and not first.estimated:
+        return second  # nothing was spent yet
     costs = [usage.cost_usd for usage in (first, second) if usage.calls]
     known = [cost for cost in costs if cost is not None]
     return Usage(

@@ -272,7 +272,10 @@ def _entry_id(entry: object, question: Labelling) -> object:
 def _id(raw: object, question: Labelling) -> str | None:
     if isinstance(raw, bool) or not isinstance(raw, (str, int)):
         return None
-    text = str(raw).strip().casefold()
+    text = str(raw)
+    if any(item.id == text for item in question.items):
+        return text
+    text = text.strip().casefold()
     for prefix in ("claim", "item", "passage", "statement", "id", "#"):
         text = text.removeprefix(prefix)
     text = text.strip(" _-.:#")
@@ -309,6 +312,8 @@ def _labelled(raw: object, offered: tuple[str, ...]) -> Labelled | None:
     if isinstance(label, float) and label.is_integer():
         label = int(label)
     if isinstance(label, (bool, int, str)):
+        if label in offered and isinstance(label, str):
+            return Labelled(label, reason, passages)
         word = str(label).strip().casefold().strip(" .\"'")
         for name in offered:
             if word == name.casefold() or _SYNONYMS.get(name, {}).get(word) == name:

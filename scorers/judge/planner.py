@@ -160,7 +160,7 @@ class _Session:
             if missing and answer.failure is None:
                 detail = f"{len(missing)} of {len(question.ids)} labels of {question.prompt.name} are missing"
                 answer = replace(answer, failure=Failed(FailedReason.BAD_REPLY, detail))
-            if not missing:
+            if not missing and answer.failure is not None:
                 answer = replace(answer, failure=None)
             self._remember(question, answer)
         return answer
@@ -331,6 +331,9 @@ class _Tries:
     roomy: bool = False
 
 
+_NOTHING = Answer()
+
+
 async def _all(asked: Iterable[Coroutine[object, object, dict[str, Answer]]]) -> list[dict[str, Answer]]:
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(one) for one in asked]
@@ -370,7 +373,9 @@ def _failed(call: Call, error: JudgeError) -> dict[str, Answer]:
 
 def _merged(first: Answer | None, *others: Answer) -> Answer:
     """Parts of one answer put together: labels united, the failure of what is still missing kept."""
-    whole = first or Answer()
+    if len(others) == 1 and (first is None or first == _NOTHING):
+        return others[0]
+    whole = first or _NOTHING
     for other in others:
         whole = Answer(
             entries=other.entries or whole.entries,
