@@ -18,7 +18,7 @@ import numpy as np
 
 from scorers.interaction import Interaction
 from scorers.outcome import Score
-from tests.bench.judge_items import a_judge, add_judge_arguments, count, good
+from tests.support.judge_items import a_judge, add_judge_arguments, count, good
 
 Spoil = Callable[[Interaction, Interaction], Interaction]
 
