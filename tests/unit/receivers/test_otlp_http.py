@@ -248,7 +248,7 @@ async def test_bodies_in_progress_are_bounded(start: Start) -> None:
 
 async def until(condition: Callable[[], bool]) -> None:
     async with asyncio.timeout(10):
-        while not condition():  # noqa: ASYNC110  # what is waited for is a number, not an event
+        while not condition():  # what is waited for is a number, not an event
             await asyncio.sleep(0)
 
 
