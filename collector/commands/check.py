@@ -19,6 +19,7 @@ from collector.estimates.measures import Measure
 from collector.estimates.objectives import problems
 from collector.estimates.sums import series_needed
 from collector.judging.shadow import shadow_info
+from collector.sampling.policies import unscreened
 from scorers.catalog import judged, runnable
 from scorers.config import ScorerOptions
 from scorers.errors import ScorerError
@@ -61,6 +62,9 @@ def run(args: argparse.Namespace) -> int:
     report.good("the configuration is valid")
     _series(config, measures, report)
     for problem in problems(config.estimates.objectives, measures, [one.name for one in config.sampling.segments]):
+        report.bad(problem)
+    fast = {one.metric for one in measures if one.tier is Tier.FAST}
+    for problem in unscreened(config.sampling, fast):
         report.bad(problem)
     if not args.offline:
         _endpoints(config, report)

@@ -29,8 +29,8 @@ from collector.sampling.plan import (
     Traffic,
     plan,
 )
+from collector.sampling.policies import unscreened
 from collector.sampling.rules import RulesOptions
-from collector.sampling.scores import ScoresOptions
 from collector.stats.burn import BurnRateImpossible, minimum_n
 from dashboards.burn import BURNS, Page, Refusal
 from dashboards.burn import plan as burn_plan
@@ -221,12 +221,7 @@ def _notes(config: Config, made: Plan) -> Iterator[str]:
     if config.judge is None:
         yield "no judge is configured: nothing is judged until there is one (judge: in the configuration)"
     run_here = {metric for one in describe(config.screening.scorers, Tier.FAST) for metric in one.gives}
-    for policy in config.sampling.policies:
-        if isinstance(policy, ScoresOptions) and policy.metric not in run_here:
-            yield (
-                f"policy {policy.name!r} looks at {policy.metric!r}, which screening.scorers does not run: every "
-                "interaction will be without a score there"
-            )
+    yield from unscreened(config.sampling, run_here)
     if made.over_budget and made.allowed_per_day is not None:
         hours = 24 * made.allowed_per_day / (made.configured.judged_per_hour * 24)
         yield (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import assert_never
 
 from collector.pipeline.clock import Clock
@@ -39,3 +40,13 @@ def make(options: Options, *, segments: SegmentsOf, clock: Clock) -> list[Policy
 def floor_of(options: Options) -> float:
     """A lone rate that is set below the floor is meant: the floor guards what policies and the budget make of it."""
     return options.floor if options.policies else min(options.floor, options.rate)
+
+
+def unscreened(options: Options, metrics: Collection[str]) -> list[str]:
+    """What to say of policies that look at scores which screening, that gives `metrics`, does not make."""
+    return [
+        f"sampling.policies: {policy.name!r} looks at the local score {policy.metric!r}, which screening.scorers does "
+        f"not run: every interaction would be without one; add it there, or take one of {', '.join(sorted(metrics))}"
+        for policy in options.policies
+        if isinstance(policy, ScoresOptions) and policy.metric not in metrics
+    ]

@@ -56,6 +56,7 @@ class Sampler:
         self._capped = telemetry.counter(metrics.UPSTREAM_CAPPED)
         self._rate_gauge = telemetry.gauge(metrics.SAMPLING_RATE)
         self._factor_gauge = telemetry.gauge(metrics.SAMPLING_BUDGET_FACTOR)
+        self._policies = self._made(options)
         self._configure(options)
 
     def _configure(self, options: Options) -> None:
@@ -63,17 +64,23 @@ class Sampler:
         self._floor = floor_of(options)
         self._filters = Filters(options)
         self._upstream = Upstream(options.upstream)
-        policies = self._given
-        if policies is None:
-            policies = make(options, segments=self._segments.of, clock=self._clock)
-        self._policies = Policies(policies, floor=self._floor, seed=self._seed)
         self._rate = 0.0 if options.policies else options.rate
         self._newest = 1.0
         self._rate_gauge.set(self._rate)
         self._factor_gauge.set(1.0)
 
+    def _made(self, options: Options) -> Policies:
+        policies = self._given
+        if policies is None:
+            policies = make(options, segments=self._segments.of, clock=self._clock)
+        return Policies(policies, floor=floor_of(options), seed=self._seed)
+
     def reconfigure(self, options: Options) -> None:
-        """Use other rates, budget and rules from the next decision on. Segments stay: they name series."""
+        """Use other rates, budget and rules from the next decision on. Segments stay: they name series. Policies
+        that are the same keep what they know of the traffic."""
+        same = {"policies": options.policies, "rate": options.rate, "floor": options.floor}
+        if self._options.model_copy(update=same) != self._options:
+            self._policies = self._made(options)
         self._budget.reconfigure(options.budget, floor=floor_of(options))
         self._configure(options)
 

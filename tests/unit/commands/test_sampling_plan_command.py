@@ -113,6 +113,10 @@ def test_a_score_that_is_not_screened_and_a_budget_that_is_overrun_are_noted(
     config = config.replace("calls: 20000", "calls: 200")
     _, out, _ = plan(capsys, "--traffic", "1000/h", config=config, directory=tmp_path)
     assert "'faithfulness', which screening.scorers does not run" in out
+    assert "or take one of groundedness" in out
+    (tmp_path / "own.yaml").write_text("screening: {scorers: [groundedness]}\n" + config.partition("screening")[0])
+    assert main(["check", "--offline", "-c", str(tmp_path / "own.yaml")]) == 1
+    assert "FAIL  sampling.policies: 'scores' looks at the local score 'faithfulness'" in capsys.readouterr().out
     assert "stops estimates after about 5.0 h of each day" in out  # 50 of 240
 
 

@@ -275,6 +275,22 @@ def test_policies_take_the_place_of_the_rate() -> None:
     assert (decision.probability, decision.policy) == (0.5, "marks")
 
 
+def test_a_reload_keeps_what_is_known_of_the_traffic() -> None:
+    strata: dict[str, object] = {"type": "stratified", "segment": "tenant", "values": {"gold": {"per_hour": 60}}}
+    bench = Bench(configured=[strata], segments=[TENANTS])
+    for number in range(3):
+        bench.clock.advance(60)
+        for item in range(100):
+            bench.sampler.decide(tenant("gold", 100 * number + item))
+    assert bench.sampler.decide(tenant("gold")).probability == 0.01
+    budget = {"calls_per_day": None, "usd_per_day": None}
+    same = {"policies": [strata], "segments": [TENANTS], "budget": budget, "floor": 0.01}
+    bench.sampler.reconfigure(Options.model_validate(same))
+    assert bench.sampler.decide(tenant("gold")).probability == 0.01
+    bench.sampler.reconfigure(Options.model_validate({**same, "floor": 0.001}))
+    assert bench.sampler.decide(tenant("gold")).probability == 0.05
+
+
 def test_the_gauge_shows_the_mean_probability() -> None:
     bench = Bench(configured=[{"type": "marks", "errors": 0.5}], budget={"calls_per_day": None})
     for number in range(2_000):
