@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import compress
-from typing import Protocol
 
 from collector.assembly import heads
 from collector.assembly.cold import Block, Cold
@@ -12,13 +10,14 @@ from collector.assembly.flat import Flat, Origin, Origins, flatten
 from collector.assembly.hints import CONTENT, LOG_EVENTS, OWN, WANTED, HintSearch, is_own
 from collector.assembly.open_trace import CUT_COST, ITEM_COST, OpenTrace
 from collector.assembly.options import Options
+from collector.assembly.ports import Downstream, Notes, Tally
 from collector.assembly.tombstones import Tombstones
 from collector.assembly.wheel import Wheel
 from collector.otlp.model import RawItem
 from collector.pipeline.clock import Clock
 from collector.records.batch import Batch, Group, Refusal, Signal
 from collector.records.hints import Hints
-from collector.records.trace import Release, ReleasedTrace
+from collector.records.trace import Release
 from collector.telemetry import metrics
 from collector.telemetry.instruments import Telemetry
 
@@ -31,30 +30,6 @@ _RETRY_SECONDS = (1.0, 30.0)
 _KNOWN_GROUPS = 1024
 _KNOWN_GROUP_BYTES = 4096
 _IN_TIME = (Release.QUIET, Release.DEADLINE)
-
-
-class Downstream(Protocol):
-    """Takes a released trace. Never blocks: what it can not take it sheds and counts."""
-
-    def __call__(self, trace: ReleasedTrace, /) -> None: ...
-
-
-class Notes(Protocol):
-    """Takes what is told about a trace, for `groundwatch why`."""
-
-    def note(self, trace_id: str, stage: str, text: str) -> None: ...
-
-
-@dataclass(slots=True)
-class _Tally:
-    """What became of the items of one request."""
-
-    held: int = 0
-    duplicate: int = 0
-    late: int = 0
-    malformed: int = 0
-    own_evaluation: int = 0
-    unrelated: int = 0
 
 
 class Assembler:
@@ -153,7 +128,7 @@ class Assembler:
         now = self._clock.monotonic()
         if not self._make_room(batch, now):
             return Refusal("memory_full", self._retry_after(now))
-        tally = _Tally()
+        tally = Tally()
         groups, rows = batch.groups, batch.rows
         own = [self._is_own(group) for group in groups]
         if any(own):
@@ -184,7 +159,7 @@ class Assembler:
                 return True
         return False
 
-    def _take_spans(self, flat: Flat, now: float, tally: _Tally) -> None:
+    def _take_spans(self, flat: Flat, now: float, tally: Tally) -> None:
         read = heads.read(flat)
         found = self._search.find(flat.items, flat.rows, flat.encoding)
         gone = {index for index, says in found.items() if says & OWN}.union(read.malformed)
@@ -225,7 +200,7 @@ class Assembler:
         found: dict[int, int],
         *,
         now: float,
-        tally: _Tally,
+        tally: Tally,
     ) -> None:
         touched: dict[bytes, OpenTrace] = {}
         for index, clip in zip(indices, taken.clips(indices), strict=True):
@@ -320,7 +295,7 @@ class Assembler:
         known: list[bytes],
         content: dict[int, bytes],
         now: float,
-        tally: _Tally,
+        tally: Tally,
     ) -> None:
         """Hold spans of traces that are not wanted; `content` names the traces of those that keep their bytes."""
         cold, spans = self._cold, by_trace.spans
@@ -352,7 +327,7 @@ class Assembler:
             trace = self._held_apart(name, now)
             self._wheel.plan(trace, self._due(trace))
 
-    def _take_logs(self, flat: Flat, now: float, tally: _Tally) -> None:
+    def _take_logs(self, flat: Flat, now: float, tally: Tally) -> None:
         items = flat.items
         found = self._search.find(items, flat.rows, flat.encoding)
         # Most log records hold nothing that a convention reads, and nothing is kept of them.
