@@ -120,13 +120,13 @@ def to_json(one: Trial) -> str:
 
 
 def read_trials(path: Path, fingerprints: Iterable[str]) -> list[Trial]:
-    """The trials of an earlier output; a cut-off last line is none, and failed ones are tried again.
+    """The trials of an earlier output, each once; a cut-off last line is none, and failed ones are tried again.
 
     Raises `BadTrials` for a line of something else, and for results of another instrument (another model, prompt
     or plan) than `fingerprints`.
     """
     known = set(fingerprints)
-    found: list[Trial] = []
+    found: dict[tuple[str, str, str, int], Trial] = {}
     lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
     for number, line in enumerate(lines, start=1):
         try:
@@ -141,5 +141,5 @@ def read_trials(path: Path, fingerprints: Iterable[str]) -> list[Trial]:
                 f"{path}:{number}: measured by {other[0]}, which this run does not use; name another file"
             )
         if not any(m.outcome == "failed" for m in one.results):
-            found.append(one)
-    return found
+            found.setdefault(one.key, one)
+    return list(found.values())
