@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import mmap
 
 from collector.pipeline.clock import ManualClock
 from collector.telemetry import metrics
@@ -48,8 +49,10 @@ def test_memory_is_read_at_each_scrape() -> None:
     telemetry = Telemetry()
     describe_process(telemetry, version="9.9", unclean_shutdown=False)
     before = resident_bytes()
-    held = bytearray(32 * 1024 * 1024)
-    held[::4_096] = b"x" * len(held[::4_096])
-    after = telemetry.registry.get_sample_value(metrics.PROCESS_MEMORY.name) or 0
-    assert after - before > 16 * 1024 * 1024
+    size = 64 * 1024 * 1024
+    with mmap.mmap(-1, size) as held:  # fresh pages: what the allocator had free would not show
+        for page in range(0, size, mmap.PAGESIZE):
+            held[page] = 1
+        after = telemetry.registry.get_sample_value(metrics.PROCESS_MEMORY.name) or 0
+    assert after - before > size / 2
     assert telemetry.registry.get_sample_value(metrics.UNCLEAN_SHUTDOWN.name) == 0
