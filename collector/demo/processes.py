@@ -59,7 +59,7 @@ class Child:
         self._first = threading.Event()
         with log.open("ab") as sink:
             # Only this interpreter and this package's own scripts are run, without a shell.
-            self._process = subprocess.Popen(  # noqa: S603
+            self._process = subprocess.Popen(  # noqa: S603 - our own scripts, with arguments made here
                 command,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,

@@ -283,7 +283,7 @@ class WorkerPool(Generic[_In, _Out]):
             worker.kill()
         try:
             kind, value = await ready
-        except Exception as error:
+        except Exception as error:  # whatever a factory or a spawn raises: the caller gets one kind of error
             self._let_go(worker)
             why = f"not ready after {self._start_seconds} s" if not done else "died while starting"
             raise WorkerStartError(f"a worker process was {why}") from error
