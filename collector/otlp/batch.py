@@ -7,6 +7,7 @@ from enum import StrEnum
 
 from collector.otlp.model import Encoding
 from collector.otlp.rows import Rows
+from collector.pipeline.receipt import Receipt
 
 
 class Signal(StrEnum):
@@ -76,13 +77,15 @@ class Group:
 class Batch:
     """One export request. `rejected` items were unusable at the border (bad ids, over the item size limit);
     they are not in `groups`, and `rejected_reason` says to the sender why. `rows` holds all items of all groups in
-    one piece, where reading the request made it: whoever takes away or adds items must take it away too."""
+    one piece, where reading the request made it: whoever takes away or adds items must take it away too. `receipt` is
+    held by whoever keeps something of it, where its source must know when all of it is settled."""
 
     signal: Signal
     groups: list[Group] = field(default_factory=list)
     rejected: int = 0
     rejected_reason: str = ""
     rows: Rows | None = field(default=None, compare=False, repr=False)
+    receipt: Receipt | None = field(default=None, compare=False, repr=False)
 
     def __len__(self) -> int:
         return sum(len(group.items) for group in self.groups)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from collector.otlp import schema
 from collector.otlp.model import Encoding
 from collector.otlp.request import Interner, OverfullRequest, RequestReader, UnreadableRequest
+from collector.pipeline.receipt import Receipt
 from collector.receivers.status import Reason, Refused
 from collector.records.batch import Intake, Signal
 from collector.telemetry import metrics
@@ -73,8 +74,11 @@ class Border:
     def closed(self) -> Refused | None:
         return self._closed
 
-    def take(self, body: bytes, signal: Signal, encoding: Encoding) -> Accepted | Refused:
-        """Read one body and offer it downstream. A returned `Refused` has been counted."""
+    def take(
+        self, body: bytes, signal: Signal, encoding: Encoding, receipt: Receipt | None = None
+    ) -> Accepted | Refused:
+        """Read one body and offer it downstream, which holds `receipt` for what it keeps. A returned `Refused` has been
+        counted."""
         if self._closed is not None:
             return self.refuse(signal, self._closed)
         children = self._children[signal]
@@ -84,6 +88,7 @@ class Border:
             return self.refuse(signal, Refused(Reason.TOO_LARGE, str(error)))
         except UnreadableRequest as error:
             return self.refuse(signal, Refused(Reason.UNREADABLE, str(error)))
+        batch.receipt = receipt
         count = len(batch)
         refusal = self._intake.offer(batch) if count else None
         children.received.inc(count + batch.rejected)

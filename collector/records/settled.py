@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from collector.pipeline.receipt import Receipt
 from collector.records.decision import Decision
 from collector.records.diagnosis import Diagnosis
 from collector.records.found import Found
@@ -14,12 +15,13 @@ from scorers.outcome import Result
 class Screened:
     """An interaction after screening, with the results of the `fast` local scorers.
 
-    `probability` is 1 except where screening shed by hash for load.
+    `probability` is 1 except where screening shed by hash for load. `receipt` is its trace's, held for it.
     """
 
     found: Found
     results: tuple[Result, ...]
     probability: float = 1.0
+    receipt: Receipt | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +30,8 @@ class Settled:
 
     `local` are screening's results (weight: upstream_weight / screening_probability), `judged` the judge's (weight:
     that, divided by decision.probability); `judged` is empty when it was not queued. `segments` are the bounded label
-    values, by segment name. `diagnosis` is filled in before the sinks see it.
+    values, by segment name. `diagnosis` is filled in before the sinks see it. `receipt` is released after
+    the last sink.
     """
 
     found: Found
@@ -38,3 +41,4 @@ class Settled:
     segments: tuple[tuple[str, str], ...] = ()
     screening_probability: float = 1.0
     diagnosis: Diagnosis | None = None
+    receipt: Receipt | None = field(default=None, compare=False, repr=False)

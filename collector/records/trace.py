@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from collector.otlp.model import RawItem
+from collector.pipeline.receipt import Receipt
 
 
 class Release(StrEnum):
@@ -27,6 +28,8 @@ class ReleasedTrace:
     not seen when the quiet period ended). `opened_unix_nano` is the time of the first arrival. Picklable: it is
     handed to worker processes. `kept_probability` is below 1 where
     screening shed traces by hash because it could not keep up; it is a factor of every weight that follows.
+    `receipt`, where its source keeps count, is held until all that was found in it is settled; it stays in this
+    process.
     """
 
     trace_id: str
@@ -37,6 +40,7 @@ class ReleasedTrace:
     opened_unix_nano: int
     dropped_spans: int = 0
     kept_probability: float = 1.0
+    receipt: Receipt | None = field(default=None, compare=False, repr=False)
 
     @property
     def complete(self) -> bool:
