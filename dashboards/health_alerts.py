@@ -1,10 +1,11 @@
-"""Alerts about what arrives, about the judge, and about groundwatch itself."""
+"""Alerts about what arrives, and about groundwatch itself; those about the judge are in `judge_alerts`."""
 
 from __future__ import annotations
 
 from collector.telemetry import metrics
 from collector.telemetry.spec import MetricSpec
 from dashboards.alerting import Alert
+from dashboards.judge_alerts import judge_alerts
 from dashboards.names import JUDGED, LOCAL, by, increase, select, series
 from dashboards.options import DAY, HOUR, Options
 
@@ -14,7 +15,13 @@ QUARTER = HOUR // 4
 
 def health_alerts(options: Options) -> list[Alert]:
     """Every alert that is not about the answers."""
-    return [*_arrival(options), *_contents(options), *_judge(options), *_process(options), *_conservation(options)]
+    return [
+        *_arrival(options),
+        *_contents(options),
+        *judge_alerts(options),
+        *_process(options),
+        *_conservation(options),
+    ]
 
 
 def _arrival(options: Options) -> list[Alert]:
@@ -156,106 +163,6 @@ def _contents(options: Options) -> list[Alert]:
                 labels={"segment": name, "kind": kind},
             )
             for expression, name, kind in other
-        ),
-    ]
-
-
-def _judge(options: Options) -> list[Alert]:
-    keep = options.keep
-    half = options.time(HALF_HOUR)
-    failed = increase(
-        metrics.JUDGING_RESULTS, half, (*keep, "reason"), 'outcome="failed"', 'reason!~"incomplete|queue_full"'
-    )
-    tried = increase(metrics.JUDGING_RESULTS, half, keep, 'outcome=~"scored|failed"', 'reason!="incomplete"')
-    match = f"on ({', '.join(keep)})"
-    coverage = "total", JUDGED.name, "coverage", "1h"
-    counted = increase(metrics.JUDGING_RESULTS, options.time(HOUR), (*keep, "metric"), 'outcome=~"scored|failed"')
-    segment_n, segment_coverage = (series("segment", JUDGED.name, what, "1h") for what in ("n_eff", "coverage"))
-    dropped = increase(metrics.JUDGING_RESULTS, options.time(QUARTER), keep, 'reason="queue_full"')
-    return [
-        Alert(
-            "GroundwatchJudgeFailing",
-            f"{failed} / {match} group_left () {tried} > {options.max_judge_failures:g} and {failed} >= 5",
-            hold=600,
-            severity="critical",
-            category="judge",
-            summary="Judging fails: {{ $labels.reason }} ({{ $labels.job }})",
-            description="{{ $value | humanizePercentage }} of the judged results of the last half hour failed for "
-            "this reason.",
-        ),
-        Alert(
-            "GroundwatchCoverageLow",
-            f"{series(*coverage)} < {options.min_coverage:g} and {counted} >= 20",
-            hold=HALF_HOUR,
-            severity="warning",
-            category="judge",
-            summary="Only {{ $value | humanizePercentage }} of {{ $labels.metric }} could be scored "
-            "({{ $labels.job }})",
-            description="Judges fail more often on long, odd and bad answers, so the mean of what was scored is no "
-            "longer that of all: quality alerts of this metric are off. See the bounds beside the mean.",
-            labels={"level": "total"},
-        ),
-        Alert(
-            "GroundwatchCoverageLow",
-            f"{segment_coverage} < {options.min_coverage:g} and {segment_n} / {segment_coverage} >= 20",
-            hold=HALF_HOUR,
-            severity="warning",
-            category="judge",
-            summary="Only {{ $value | humanizePercentage }} of {{ $labels.metric }} could be scored for "
-            + ", ".join(f"{{{{ $labels.{name} }}}}" for name in options.segments),
-            description="Judges fail more often on long, odd and bad answers, so the mean of what was scored is no "
-            "longer that of all: quality alerts of this metric are off here. See the bounds beside the mean.",
-            labels={"level": "segment"},
-        ),
-        Alert(
-            "GroundwatchBudgetFuse",
-            f"max {by((*keep, 'period'))} ({metrics.JUDGE_BUDGET_BLOWN.name}) == 1",
-            hold=0,
-            severity="warning",
-            category="judge",
-            summary="The judge's budget for the {{ $labels.period }} is spent ({{ $labels.job }})",
-            description="The fuse is blown: results fail with reason budget and judged estimates stop until the "
-            "period ends.",
-        ),
-        Alert(
-            "GroundwatchQueueOld",
-            f"max {by(keep)} ({metrics.JUDGING_OLDEST_JOB.name}) > 300",
-            hold=300,
-            severity="warning",
-            category="judge",
-            summary="The judge is behind by {{ $value | humanizeDuration }} ({{ $labels.job }})",
-            description="The oldest job has waited for over five minutes. Jobs wait at most max_age, and before the "
-            "queue is full some are shed.",
-            labels={"queue": "judging"},
-        ),
-        Alert(
-            "GroundwatchQueueOld",
-            f"max {by(keep)} ({metrics.SCREENING_QUEUE_AGE.name}) > 60",
-            hold=300,
-            severity="warning",
-            category="pipeline",
-            summary="Screening is behind by {{ $value | humanizeDuration }} ({{ $labels.job }})",
-            description="The oldest trace has waited for over a minute. Before the queue is full traces are shed.",
-            labels={"queue": "screening"},
-        ),
-        Alert(
-            "GroundwatchJudgeStuck",
-            f"max {by((*keep, 'instance'))} ({metrics.JUDGING_OLDEST_SLOT.name}) > 600",
-            hold=60,
-            severity="warning",
-            category="judge",
-            summary="A judge call has held its slot for {{ $value | humanizeDuration }} ({{ $labels.instance }})",
-            description="It does not end although it was cancelled; when all slots are taken so, nothing is judged.",
-        ),
-        Alert(
-            "GroundwatchResultsDropped",
-            f"{dropped} > 0",
-            hold=0,
-            severity="warning",
-            category="judge",
-            summary="Jobs were dropped from the full judge queue ({{ $labels.job }})",
-            description="{{ $value | humanize }} results in a quarter of an hour were dropped with a probability "
-            "that is not known; they count as failed.",
         ),
     ]
 

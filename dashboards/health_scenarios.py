@@ -112,12 +112,28 @@ def _judge() -> list[Scenario]:
             is_at(series(level, "judged", "n_eff", "1h"), n, at={**metric, **(segment or {})}),
         )
 
+    def canary(
+        korean: float, english: float, *, since: int = 0, endpoint: str = "judge", instance: str = "a"
+    ) -> tuple[Fed, ...]:
+        at = {"endpoint": endpoint, "instance": instance, "kind": "contradicted"}
+        shares = {"ko": korean, "en": english}
+        return tuple(is_at(metrics.CANARY_ACCURACY, v, since=since, at=at, language=k) for k, v in shares.items())
+
     long_ago = (grows(metrics.JUDGING_RESULTS, 0.1, until=60, outcome="failed", reason="queue_full", at=metric),)
     return [
         Scenario("judge-is-down", results(1, 1), ("GroundwatchJudgeFailing",)),
         Scenario("judge-fails-seldom", results(5, 0.2)),
         Scenario("judge-fails-once", results(0.1, 0.05)),
         Scenario("judge-gets-incomplete-traces", results(1, 1, reason="incomplete")),
+        Scenario("judge-fails-its-canary", canary(0.5, 1), ("GroundwatchCanaryLow",)),
+        Scenario("judge-passes-its-canary", canary(0.75, 1)),
+        Scenario("judge-failed-its-canary-a-moment-ago", canary(0.5, 1, since=MINUTES - 2)),
+        Scenario("shadow-fails-its-canary", canary(0, 0, endpoint="shadow")),
+        Scenario(
+            "a-replica-fails-its-canary",
+            (*canary(1, 1, instance="a"), *canary(0, 0.5, instance="b")),
+            ("GroundwatchCanaryLow",),
+        ),
         Scenario("coverage-is-low", (*results(1, 0), *coverage("total", 0.7, 60)), ("GroundwatchCoverageLow",)),
         Scenario("coverage-is-low-of-few", (*results(0.1, 0), *coverage("total", 0.7, 6))),
         Scenario("coverage-is-high", (*results(1, 0), *coverage("total", 0.95, 60))),

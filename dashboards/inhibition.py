@@ -6,6 +6,8 @@ from dashboards.options import Options
 
 _JUDGED_BLIND = ("GroundwatchJudgeFailing", "GroundwatchBudgetFuse")
 """While one of these fires, judged numbers speak of an odd part of the traffic."""
+_JUDGED_WRONG = "GroundwatchCanaryLow"
+"""While it fires, judged numbers are not to be believed."""
 
 
 def inhibit_rules(options: Options) -> list[dict[str, object]]:
@@ -17,7 +19,7 @@ def inhibit_rules(options: Options) -> list[dict[str, object]]:
 
     return [
         rule(
-            [f'alertname=~"{"|".join(_JUDGED_BLIND)}"'],
+            [f'alertname=~"{"|".join((*_JUDGED_BLIND, _JUDGED_WRONG))}"'],
             ['category="quality"', 'kind="judged"'],
             keep,
         ),

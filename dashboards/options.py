@@ -64,6 +64,8 @@ class Options:
     max_missing: float = 0.2
     """Share of interactions without, or with incomplete, contexts that is worth an alert."""
     max_judge_failures: float = 0.1
+    min_canary: float = 0.8
+    """Share of the planted cases that a judge must get right to be believed."""
     runbook: str = "dashboards/README.md"
     """Where the runbook is; an anchor is appended."""
     week_every: float = 1_800

@@ -6,7 +6,7 @@ from collector.telemetry import metrics
 from dashboards.boards.panels import GREEN, GREY, RED, YELLOW, Board, Panel, Query
 from dashboards.boards.shared import JOB, choices, hourly, rate
 from dashboards.names import select
-from dashboards.options import Options
+from dashboards.options import DAY, Options
 
 
 def cost(options: Options) -> Board:
@@ -14,6 +14,7 @@ def cost(options: Options) -> Board:
     rows = [
         ("Cost", _cost()),
         ("The judge's calls", _calls()),
+        ("Is it to be believed", _trust(options)),
         ("The queue", _queue()),
         ("Sampling", _sampling()),
     ]
@@ -146,6 +147,41 @@ def _calls() -> list[Panel]:
     ]
 
 
+def _trust(options: Options) -> list[Panel]:
+    squares, pairs = (
+        f"sum by (metric) (increase({select(spec, JOB)}[{options.time(DAY)}]))"
+        for spec in (metrics.JUDGE_NOISE_SQUARES, metrics.JUDGE_NOISE_PAIRS)
+    )
+    return [
+        Panel(
+            "Planted cases right",
+            "Share of answers whose right score is known that the judge scored right, by what they are and their "
+            "language. Below the line in the mean its alarms are off.",
+            [
+                Query(
+                    f"min by (endpoint, kind, language) ({select(metrics.CANARY_ACCURACY, JOB)} >= 0)",
+                    "{{endpoint}} {{kind}} {{language}}",
+                )
+            ],
+            unit="percentunit",
+            width=12,
+            low=0,
+            high=1,
+            steps=((None, RED), (options.min_canary, GREEN)),
+            empty="while `judging.canary_hours` is 0, and until the first was answered",
+        ),
+        Panel(
+            "Noise of the judge",
+            "Standard error of one score, from interactions that were judged twice in the last day. It is inside the "
+            "intervals already; two runs over the same answers differ by this much over the root of half their number.",
+            [Query(f"sqrt({squares} / (2 * {pairs} > 0))", "{{metric}}")],
+            width=12,
+            low=0,
+            empty="until interactions were judged twice (`judging.repeat_rate`)",
+        ),
+    ]
+
+
 def _queue() -> list[Panel]:
     failed = 'outcome="failed"'
     waited = f"sum by (le) (rate({metrics.JUDGING_WAIT.name}_bucket{{{JOB}}}[$__rate_interval]))"
@@ -209,7 +245,9 @@ def _sampling() -> list[Panel]:
     return [
         Panel(
             "Sampling rate",
-            "Probability at which an ordinary interaction is judged now, and what the budget leaves of the rate.",
+            "Probability of being judged, after the budget and before shedding: where policies are set the mean over "
+            "about the last hundred interactions, else that of the last one. Beside it what the budget leaves of the "
+            "rate above the floor; 1 = all.",
             [
                 Query(f"avg({select(metrics.SAMPLING_RATE, JOB)})", "rate"),
                 Query(f"min({select(metrics.SAMPLING_BUDGET_FACTOR, JOB)})", "left by the budget"),
