@@ -1,6 +1,6 @@
 """Does every metric move when what it measures is spoilt? For any endpoint.
 
-    python -m tests.bench.judge_moves --base-url http://127.0.0.1:8081/v1 --model NAME [--items 6] [--quick]
+    python -m tests.bench.judge_moves --base-url http://127.0.0.1:8081/v1 --model NAME [--embeddings-url URL]
 
 Good answers are judged as they are and with one part spoilt: contexts emptied, contexts swapped with another item's,
 question swapped. Printed are the means before and after over the items scored both times, and how many fell.
@@ -46,7 +46,7 @@ SPOILINGS = (
     Spoiling(
         "question swapped",
         lambda one, other: replace(one, question=other.question),
-        ("answer_grade", "context_relevance"),
+        ("answer_grade", "context_relevance", "response_relevancy"),
     ),
 )
 

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 
 from scorers.catalog import judged, runnable
 from scorers.interaction import Interaction, Passage
-from scorers.judge.options import JudgeOptions
+from scorers.judge.options import EmbeddingsOptions, JudgeOptions
 from scorers.judge.service import Judge
 from scorers.testing import ScriptedJudge
 
@@ -71,6 +71,9 @@ def count() -> int:
 def add_judge_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--base-url", help="an OpenAI-compatible endpoint that needs no key")
     parser.add_argument("--model", default="judge", help="its model")
+    parser.add_argument(
+        "--embeddings-url", help="an embeddings endpoint (tests/support/embeddings_server.py is one)"
+    )
     parser.add_argument("--plan", choices=("standard", "fused"), default="standard")
     parser.add_argument("--concurrency", type=int, default=1, help="calls in flight, at most")
     parser.add_argument(
@@ -97,8 +100,11 @@ async def a_judge(args: argparse.Namespace, scorers: list[str]) -> AsyncIterator
         start_concurrency=args.concurrency,
         max_concurrency=args.concurrency,
         cache_entries=0,
+        embeddings=EmbeddingsOptions(model="embeddings", base_url=args.embeddings_url)
+        if args.embeddings_url
+        else None,
     )
-    asked, left_out = runnable(judged(scorers), embeddings=False)
+    asked, left_out = runnable(judged(scorers), embeddings=bool(args.embeddings_url))
     for name in left_out:
         print(f"{name} is not measured: it needs an embeddings endpoint")
     async with Judge(options, asked) as judge:
