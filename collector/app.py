@@ -142,6 +142,7 @@ def build(
         )
     except ValueError as error:
         raise StartError(str(error)) from error
+    estimates.expect(sampler.listed_segments())
     recent = Recent(clock, frozenset(m for m, d in directions.items() if d is Direction.LOWER_IS_BETTER))
     evaluation_events = _evaluation_events(config, clock, telemetry)
     exemplars = ScoreExemplars(telemetry, [metric.metric for metric in asked.metrics] if asked is not None else [])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import math
 import os
 import socket
 import sys
@@ -101,16 +102,17 @@ def _measures(config: Config) -> list[Measure]:
 
 def _series(config: Config, measures: list[Measure], report: _Report) -> None:
     """Series at start, and at the most that the segments allow, against the budget."""
-    most = 1
-    for segment in config.sampling.segments:
-        most *= segment.max_values + 1
+    most = math.prod(segment.max_values + 1 for segment in config.sampling.segments)
+    listed = math.prod(len(segment.values) for segment in config.sampling.segments)
     changes = config.estimates.changes
     objectives = len(config.estimates.objectives)
-    at_start = series_needed(measures, 1, objectives=objectives)
+    budget = config.estimates.series_budget
+    at_start, with_one = (series_needed(measures, segments, objectives=objectives) for segments in (1, 2))
+    # As `Estimates.expect` does it: what is listed is born at the start, in half of the budget.
+    at_start += min(listed, max(0, (budget // 2 - at_start) // (with_one - at_start))) * (with_one - at_start)
     at_most = series_needed(
         measures, most, objectives=objectives, versions=changes.max_versions + 1, marks=changes.max_values
     )
-    budget = config.estimates.series_budget
     line = (
         f"{at_start} series of sums at start, at most {at_most} with all segment values and releases; the budget is "
         f"{budget}"

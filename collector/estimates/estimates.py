@@ -143,6 +143,23 @@ class Estimates:
             later = [part.freeze() for part in (self._sums, self._totals, self._objectives, self._changes)]
         return [family for families in later for family in families() if family.samples]
 
+    def expect(self, combinations: Iterable[Iterable[tuple[str, str]]]) -> int:
+        """Give combinations of segment values that are known at the start their series, at 0, before the first scrape.
+
+        Taken in order while half of the series budget is left for what is seen later, and no further: what does not
+        occur must not take the room of what does. Gives how many found room.
+        """
+        opened = 0
+        with self._lock:
+            for segments in combinations:
+                if 2 * self._series(len(self._sums.segments) + 1) > self._budget:
+                    break
+                key = self._sums.key(segments)
+                if not self._sums.known(key):
+                    self._sums.open(key)
+                    opened += 1
+        return opened
+
     def announce(self, segments: Iterable[tuple[str, str]]) -> SegmentKey:
         """The key of an interaction's segment values; its series are born at 0 if they are new.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from collector.pipeline.clock import Clock
 from collector.records.decision import Decision, Fate
@@ -96,6 +96,10 @@ class Sampler:
     def segments(self, found: Found) -> tuple[tuple[str, str], ...]:
         """The bounded label values of an interaction."""
         return self._segments.of(found)
+
+    def listed_segments(self) -> Iterator[tuple[tuple[str, str], ...]]:
+        """Every combination of the label values that the configuration lists."""
+        return self._segments.listed()
 
     def decide(
         self, found: Found, results: Sequence[Result] = (), *, screening_probability: float = 1.0

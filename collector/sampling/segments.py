@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import product
 
 from collector.records.found import Found
 from collector.sampling.options import OTHER, UNSET, Segment
@@ -24,13 +25,18 @@ class Segments:
     def of(self, found: Found) -> tuple[tuple[str, str], ...]:
         return tuple((values.name, values.of(found)) for values in self._segments)
 
+    def listed(self) -> Iterator[tuple[tuple[str, str], ...]]:
+        """Every combination of listed values, in the order of the configuration; none where a segment lists none.
+        There may be very many."""
+        return product(*([(values.name, value) for value in values.listed] for values in self._segments))
+
 
 class _Values:
     def __init__(self, segment: Segment) -> None:
         self.name = segment.name
         self._attribute = segment.attribute
-        self._listed = frozenset(segment.values)
-        self._room = segment.max_values - len(self._listed)
+        self.listed = dict.fromkeys(segment.values)
+        self._room = segment.max_values - len(self.listed)
         self._fits: Callable[[object], bool] | None = matcher(globs=segment.glob) if segment.glob else None
         self._matched: set[str] = set()
 
@@ -38,7 +44,7 @@ class _Values:
         value = self._value(found)
         if not value:
             return UNSET
-        if value in self._listed or value in self._matched:
+        if value in self.listed or value in self._matched:
             return value
         if self._fits is not None and len(self._matched) < self._room and self._fits(value):
             label = value[:_MAX_LABEL_CHARS]

@@ -162,6 +162,21 @@ def test_everything_is_born_at_zero_before_the_first_event() -> None:
         assert world.value(spec, **labels) == 0
 
 
+def test_known_segment_values_have_series_from_the_start_in_half_of_the_budget() -> None:
+    names = [(("service", name),) for name in ("a", "b", "a", "c")]
+    world = World()
+    assert world.estimates.expect(names) == 3
+    assert world.estimates.segments == ((OTHER,), ("a",), ("b",), ("c",))
+    assert world.value(metrics.JUDGED_SUMS[0], metric="faithfulness", service="c") == 0
+    assert world.counted(metrics.SEGMENTS_FOLDED) == 0
+    alone, three_more = World().estimates.series, world.estimates.series
+    each = (three_more - alone) // 3
+    small = World(budget=2 * (alone + 5 * each))
+    assert small.estimates.expect((("service", f"s{i}"),) for i in range(10_000_000)) == 5
+    small.settle(judged=Score(1.0), service="unlisted")  # there is room left for what is seen
+    assert small.value(metrics.JUDGED_SUMS[0], metric="faithfulness", service="unlisted") == 1
+
+
 def test_over_the_budget_segments_fold_into_other_and_nothing_is_lost() -> None:
     world = World(budget=150)
     for service in ("a", "b", "c", "d"):

@@ -163,6 +163,16 @@ def test_segments_listed_matched_and_other() -> None:
     assert of(service("shop")) == {"service": "shop", "tenant": "unset"}
 
 
+def test_listed_values_are_known_in_every_combination() -> None:
+    service = Segment(name="service", attribute="service", values=("b", "a"))
+    tenant = Segment(name="tenant", attribute="tenant.id", values=("x", "y"), glob=("z*",))
+    assert [dict(one) for one in Segments((service, tenant)).listed()] == [
+        {"service": name, "tenant": other} for name in ("b", "a") for other in ("x", "y")
+    ]
+    matched = Segment(name="region", attribute="region", glob=("*",))
+    assert list(Segments((service, matched)).listed()) == []  # what will be matched is not known
+
+
 @pytest.mark.parametrize("name", ["x" * 65, "line\nbreak", "other", "unset", "\x00"])
 def test_hostile_values_are_other(name: str) -> None:
     segments = Segments(Options().segments)
