@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -23,6 +24,10 @@ class Decision:
     `upstream_weight` (u >= 1) the adjusted count that upstream samplers gave, capped; `policy` the policy that
     decided. The weight of a kept interaction is `upstream_weight / probability`. `conditional` is true where
     upstream sampling is unknown, so that estimates speak of received traffic only.
+
+    `least_probability` and `highest_upstream_weight` bound what *any* interaction could have been given at that
+    moment: they follow from the configuration, the budget and the queue, never from the interaction. 0 and infinity
+    where nothing is known.
     """
 
     fate: Fate
@@ -30,6 +35,8 @@ class Decision:
     policy: str
     upstream_weight: float = 1.0
     conditional: bool = False
+    least_probability: float = 0.0
+    highest_upstream_weight: float = math.inf
 
     @property
     def weight(self) -> float:

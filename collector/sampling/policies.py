@@ -42,6 +42,25 @@ def floor_of(options: Options) -> float:
     return options.floor if options.policies else min(options.floor, options.rate)
 
 
+def least_of(options: Options) -> float:
+    """A probability that no interaction goes below, before the budget and the queue lower it."""
+    if not options.policies:
+        return options.rate
+    together = 0.0
+    for policy in options.policies:
+        match policy:
+            case RateOptions():
+                least = policy.rate
+            case RulesOptions():
+                least = min(policy.otherwise, *(rule.probability for rule in policy.rules))
+            case ScoresOptions():
+                least = min(policy.otherwise, policy.without_score, *(step.probability for step in policy.steps))
+            case _:
+                least = 0.0
+        together += least - together * least
+    return max(together, options.floor)
+
+
 def unscreened(options: Options, metrics: Collection[str]) -> list[str]:
     """What to say of policies that look at scores which screening, that gives `metrics`, does not make."""
     return [

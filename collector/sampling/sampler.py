@@ -11,10 +11,10 @@ from collector.sampling.budget import Budget, Spent
 from collector.sampling.filters import Filters, Left
 from collector.sampling.hashing import Uniform
 from collector.sampling.options import BUDGET, NO_JUDGE, SHED, Options
-from collector.sampling.policies import floor_of, make
+from collector.sampling.policies import floor_of, least_of, make
 from collector.sampling.policy import Policies, Policy
 from collector.sampling.segments import Segments
-from collector.sampling.upstream import Known, Upstream
+from collector.sampling.upstream import Known, Upstream, highest
 from collector.telemetry import metrics
 from collector.telemetry.instruments import Telemetry
 from scorers.outcome import Result
@@ -64,6 +64,8 @@ class Sampler:
         self._floor = floor_of(options)
         self._filters = Filters(options)
         self._upstream = Upstream(options.upstream)
+        self._highest = highest(options.upstream)
+        self._least = least_of(options) if self._given is None else self._floor
         self._rate = 0.0 if options.policies else options.rate
         self._newest = 1.0
         self._rate_gauge.set(self._rate)
@@ -120,8 +122,10 @@ class Sampler:
         if weight.capped:
             self._capped.inc()
 
+        least = self._least
+
         def decision(fate: Fate, probability: float, policy: str) -> Decision:
-            return Decision(fate, probability, policy, weight.u, weight.conditional)
+            return Decision(fate, probability, policy, weight.u, weight.conditional, least, self._highest)
 
         verdict = self._policies.decide(found, results)
         if self._pressure is None:
@@ -136,6 +140,7 @@ class Sampler:
         self._rate_gauge.set(self._rate)
         keep = min(1.0, max(_LOWEST_KEEP, self._pressure()))
         probability = lowered * keep
+        least = cut.of(self._least, floor=self._floor, lowest=self._options.lowest) * keep
         interaction_id = found.interaction.id
         if not verdict.kept:
             return decision(Fate.SAMPLED_OUT, probability, verdict.policy)

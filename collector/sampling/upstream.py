@@ -80,6 +80,17 @@ class Upstream:
         return Weight(min(u, limit), known, capped=u > limit)
 
 
+def highest(options: UpstreamOptions) -> float:
+    """The highest weight that any interaction can be given."""
+    found = 1.0
+    for setting in (options.default, *options.services.values()):
+        if setting.mode is UpstreamMode.TRACESTATE:
+            return options.max_adjusted_count
+        if setting.mode is UpstreamMode.RATIO:
+            found = max(found, min(1.0 / setting.ratio, options.max_adjusted_count))
+    return found
+
+
 def _ot_fields(trace_state: str) -> dict[str, str]:
     match = _OT.search(trace_state[:_MAX_TRACE_STATE])
     if match is None:
