@@ -20,12 +20,16 @@ Sums = NDArray[np.float64]
 
 _SUMS = {
     spec.name: (kind, place)
-    for kind, five in (("judged", metrics.JUDGED_SUMS), ("local", metrics.LOCAL_SUMS))
-    for place, spec in enumerate(five)
+    for kind, specs in (
+        ("judged", (*metrics.JUDGED_SUMS, *metrics.JUDGED_CLUSTERS)),
+        ("local", (*metrics.LOCAL_SUMS, *metrics.LOCAL_CLUSTERS)),
+    )
+    for place, spec in enumerate(specs)
 }
 _OUTCOMES = {metrics.JUDGED_WEIGHT.name: "judged", metrics.LOCAL_WEIGHT.name: "local"}
-_PLACES = 8
-"""The five sums, then the weights of scored, not applicable, failed."""
+_FIRST_OUTCOME = 8
+_PLACES = 11
+"""The five sums, the three cluster sums, then the weights of scored, not applicable, failed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +43,8 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """One metric between two snapshots. `mean`, `lower`, `upper` are NaN where nothing was scored."""
+    """One metric between two snapshots, with the interval and effective n that the status page would give for the
+    same time. `mean`, `lower`, `upper` are NaN where nothing was scored."""
 
     key: Key
     mean: float
@@ -66,7 +71,7 @@ def read(exposition: str) -> Snapshot:
             if name in _SUMS:
                 kind, place = _SUMS[name]
             elif name in _OUTCOMES:
-                kind, place = _OUTCOMES[name], 5 + metrics.OUTCOMES.index(labels["outcome"])
+                kind, place = _OUTCOMES[name], _FIRST_OUTCOME + metrics.OUTCOMES.index(labels["outcome"])
             else:
                 if name == metrics.INTERACTIONS_FOUND.name:
                     found += sample.value
@@ -88,10 +93,12 @@ def between(earlier: Snapshot, later: Snapshot) -> list[Estimate]:
 
 
 def _estimate(key: Key, sums: Sums) -> Estimate | None:
-    w, w2, wy, w2y, w2y2, scored, not_applicable, failed = (float(value) for value in sums)
+    w, w2, wy, w2y, w2y2, c2, cy, cyy, scored, not_applicable, failed = (float(value) for value in sums)
     if scored + not_applicable + failed <= 0:
         return None
-    interval = logit_interval(w, w2, wy, w2y, w2y2)
+    # As on the page: a rider's questions of one session, and one question asked by many, count as one. Where no
+    # cluster sums are told, each interaction stands for itself.
+    interval = logit_interval(w, w2, wy, w2y, w2y2, clusters=(c2, cy, cyy) if c2 > 0 else None)
     return Estimate(
         key=key,
         mean=float(interval.mean),

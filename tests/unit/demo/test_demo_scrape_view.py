@@ -29,7 +29,7 @@ def exposition(n: int, mean: float, *, failed: float = 0.0, segments: tuple[str,
 
 def test_counters_are_added_up_over_segments() -> None:
     snapshot = read(exposition(30, 0.5))
-    assert list(snapshot.sums[("faithfulness", "local", "fast")]) == [60, 60, 30, 30, 15, 60, 4, 0]
+    assert list(snapshot.sums[("faithfulness", "local", "fast")]) == [60, 60, 30, 30, 15, 0, 0, 0, 60, 4, 0]
     assert snapshot.found == 60
     assert snapshot.fates["queued"] == 30
 
