@@ -60,7 +60,7 @@ class InProcess(Endpoint):
         return tuple(tuple(plain_vector(text)) for text in texts), Usage(1, 1)
 
 
-def _ours(plan: str) -> tuple[Callable[[], Awaitable[object]], InProcess]:
+def ours(plan: str, scorers: Sequence[str] = FOUR) -> tuple[Callable[[], Awaitable[object]], InProcess]:
     options = JudgeOptions.model_validate(
         {
             "base_url": "http://127.0.0.1:9/v1",
@@ -71,7 +71,7 @@ def _ours(plan: str) -> tuple[Callable[[], Awaitable[object]], InProcess]:
         }
     )
     endpoint = InProcess(options)
-    judge = Judge(options, catalog.judged(FOUR), secret=b"bench", endpoints=(endpoint, endpoint))
+    judge = Judge(options, catalog.judged(scorers), secret=b"bench", endpoints=(endpoint, endpoint))
     return lambda: judge.score(INTERACTION), endpoint
 
 
@@ -126,7 +126,7 @@ def _theirs() -> tuple[Callable[[], Awaitable[object]], Any]:
     return one, llm
 
 
-async def _measure(name: str, one: Callable[[], Awaitable[object]], counted: Any, *, times: int) -> float:
+async def measure(name: str, one: Callable[[], Awaitable[object]], counted: Any, *, times: int) -> float:
     await one()
     calls, tokens = counted.calls, counted.tokens
     best = float("inf")
@@ -141,10 +141,10 @@ async def _measure(name: str, one: Callable[[], Awaitable[object]], counted: Any
 
 async def _run(times: int) -> None:
     print(f"{'':10}{'calls':>7}{'prompt tokens':>15}{'CPU ms/interaction':>20}")
-    baseline = await _measure("ragas", *_theirs(), times=times)
+    baseline = await measure("ragas", *_theirs(), times=times)
     for plan in ("standard", "fused"):
-        ours = await _measure(plan, *_ours(plan), times=times)
-        print(f"{'':10}ragas takes {baseline / ours:.1f} times the CPU")
+        taken = await measure(plan, *ours(plan), times=times)
+        print(f"{'':10}ragas takes {baseline / taken:.1f} times the CPU")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
