@@ -140,7 +140,7 @@ class Config(BaseModel):
         min_length=1,
         description="Key of all sampling hashes. Replicas of one application share it, so that they agree.",
     )
-    receivers: Receivers = Field(default_factory=Receivers, description="OTLP in.")
+    receivers: Receivers = Field(default_factory=Receivers, description="OTLP and Kafka in.")
     assembly: Assembly = Field(default_factory=Assembly, description="Spans to traces.")
     extract: Extract = Field(default_factory=Extract, description="Traces to interactions.")
     screening: Screening = Field(default_factory=Screening, description="Local scores on every interaction.")

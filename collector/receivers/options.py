@@ -1,4 +1,4 @@
-"""What can be set about the OTLP receivers."""
+"""What can be set about the receivers."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from collector.receivers.kafka_options import KafkaOptions
 
 MIB = 1024 * 1024
 
@@ -70,12 +72,15 @@ class HttpOptions(BaseModel):
 
 
 class Options(BaseModel):
-    """The OTLP receivers."""
+    """The receivers; what is not in the section `kafka` is about OTLP over gRPC and HTTP."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     grpc: GrpcOptions = Field(default_factory=GrpcOptions, description="The gRPC receiver.")
     http: HttpOptions = Field(default_factory=HttpOptions, description="The HTTP receiver.")
+    kafka: KafkaOptions | None = Field(
+        default=None, description="Consume topics of Kafka. Needs the extra [kafka]."
+    )
     max_request_bytes: int = Field(
         default=16 * MIB, ge=1024, description="Size limit of a request as it is sent, in bytes."
     )
