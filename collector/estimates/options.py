@@ -112,6 +112,81 @@ class ChangeOptions(Strict):
     )
 
 
+class Level(Strict):
+    """A level that a mean must not be worse than, given instead of learned."""
+
+    metric: str = Field(min_length=1, description="The metric, as `groundwatch_judged_sum_w_total` has it.")
+    kind: Kind = Field(Kind.JUDGED, description="Whose scores: judged, or local (fast tier).")
+    mean: float = Field(
+        gt=0, lt=1, description="The mean should be at least this; at most, where lower is better (noncommittal)."
+    )
+    segment: dict[str, str] = Field(
+        default_factory=dict,
+        description="Segment values it is limited to, every segment named: {service: shop}; {} = all interactions.",
+    )
+
+
+class DetectionOptions(Strict):
+    """Change detection: says when a mean got worse than its baseline, with a bounded rate of false alarms."""
+
+    enabled: bool = Field(True, description="Whether anything is watched.")
+    alarms_per_month: float = Field(
+        1.0, gt=0, le=1_000, description="False alarms allowed a month, of all watched series together."
+    )
+    judged_per_month: float | None = Field(
+        None,
+        ge=1,
+        description="Scored interactions a month of this process, added up over all watched series; null = as "
+        "measured over the baseline, then frozen.",
+    )
+    metrics: tuple[str, ...] | None = Field(
+        None, description="Judged metrics that are watched; null = all of the judge, [] = none."
+    )
+    local: tuple[str, ...] = Field(
+        (), description="Local metrics (fast tier) that are watched too. They see all traffic, and are coarse."
+    )
+    by_segment: bool = Field(
+        True, description="Watch each combination of segment values but `other`, beside the total."
+    )
+    levels: tuple[Level, ...] = Field(
+        (), max_length=200, description="Levels that are given; the rest is learned."
+    )
+    baseline_days: float = Field(
+        7,
+        gt=0,
+        description="A baseline is learned over whole multiples of this, so that each day of the week is in it.",
+    )
+    baseline_n: float = Field(
+        1_000, ge=50, description="Effective number of clusters that a learned baseline must hold."
+    )
+    tolerance: float = Field(
+        0.0,
+        ge=0,
+        lt=1,
+        description="A learned level is at least this far from the baseline's mean. Where some days are ordinarily "
+        "worse than others, by so much.",
+    )
+    level_days: float = Field(
+        1, gt=0, description="Time over which traffic and weights are measured before a given level is watched."
+    )
+    cluster_idle_seconds: float = Field(
+        600,
+        gt=0,
+        description="A session, or one question asked by many, is one bet, placed when it was idle for so long.",
+    )
+    cluster_max_seconds: float = Field(3_600, gt=0, description="Or when it is so old.")
+    max_clusters: int = Field(10_000, ge=1, description="Most open at a time; the one idle for longest is closed.")
+    max_series: int = Field(200, ge=1, description="Most series watched; each takes six on /metrics.")
+
+    @model_validator(mode="after")
+    def _once(self) -> Self:
+        seen = [(one.metric, one.kind, tuple(sorted(one.segment.items()))) for one in self.levels]
+        twice = sorted({metric for metric, *_ in (one for one in seen if seen.count(one) > 1)})
+        if twice:
+            raise ValueError(f"levels: two for the same series of {', '.join(twice)}")
+        return self
+
+
 class Options(Strict):
     """Weighted sums, intervals, service levels and causes."""
 
@@ -130,6 +205,9 @@ class Options(Strict):
     objectives: tuple[Objective, ...] = Field((), max_length=50, description="Service levels.")
     diagnosis: DiagnosisOptions = Field(default_factory=DiagnosisOptions, description="Thresholds of the causes.")
     changes: ChangeOptions = Field(default_factory=ChangeOptions, description="What counts as a change.")
+    detection: DetectionOptions = Field(
+        default_factory=DetectionOptions, description="Alarms when a mean gets worse than its baseline."
+    )
 
     @model_validator(mode="after")
     def _names_once(self) -> Self:

@@ -45,6 +45,7 @@ _RESERVED = frozenset(
         "instance",
         "job",
         "window",
+        "level",
         "severity",
         "cause",
     }

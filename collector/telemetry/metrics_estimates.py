@@ -159,6 +159,66 @@ def _version(kind: str, labels: _Labels) -> tuple[MetricSpec, ...]:
 JUDGED_VERSIONS = _version("judged", {"metric": None, "service": None, "version": None})
 LOCAL_VERSIONS = _version("local", {"metric": None, "tier": None, "service": None, "version": None})
 
+# --- change detection ---------------------------------------------------------------------------------------
+_DETECTOR: _Labels = {"metric": None, "kind": tuple(Kind), "tier": None, "level": None}
+DETECTOR_LOG1P_M = _metric(
+    "groundwatch_detector_log1p_m",
+    "Evidence that a mean got worse than its level, as ln(1 + M): sum exp() - 1 of it over replicas, and the sum is an "
+    "alarm where it reaches the sum of their thresholds. Level total is over all segments.",
+    _DETECTOR,
+    kind=Type.GAUGE,
+    segmented=True,
+)
+DETECTOR_THRESHOLD = _metric(
+    "groundwatch_detector_threshold",
+    "M from which it is an alarm: the scored interactions, on average at least, until a false one. Absent while the "
+    "baseline is learned.",
+    _DETECTOR,
+    kind=Type.GAUGE,
+    segmented=True,
+)
+DETECTOR_LEVEL = _metric(
+    "groundwatch_detector_level_score",
+    "Level that the mean must not be worse than, 0 to 1: given, or the bound of the learned baseline.",
+    _DETECTOR,
+    kind=Type.GAUGE,
+    segmented=True,
+)
+DETECTOR_PROGRESS = _metric(
+    "groundwatch_detector_baseline_ratio",
+    "How much of the baseline is learned, 0 to 1; at 1 the series is watched.",
+    _DETECTOR,
+    kind=Type.GAUGE,
+    segmented=True,
+)
+DETECTOR_ALARM = _metric(
+    "groundwatch_detector_alarm",
+    "1 from an alarm of this process on until somebody acknowledges it (`groundwatch drift`), else 0.",
+    _DETECTOR,
+    kind=Type.GAUGE,
+    segmented=True,
+)
+DETECTOR_ALARMS = _metric(
+    "groundwatch_detector_alarms_total",
+    "Alarms of this process.",
+    _DETECTOR,
+    segmented=True,
+)
+DETECTOR_UNBOUNDED = MetricSpec(
+    "groundwatch_detector_unbounded_total",
+    Type.COUNTER,
+    "Scores that the change detection left out because no bound of their weight is known.",
+    group="estimates",
+)
+_TABLE.append(DETECTOR_UNBOUNDED)
+DETECTOR_UNWATCHED = MetricSpec(
+    "groundwatch_detector_unwatched_total",
+    Type.COUNTER,
+    "Scores of segments that are not watched because detection.max_series is reached.",
+    group="estimates",
+)
+_TABLE.append(DETECTOR_UNWATCHED)
+
 # --- their bounds -------------------------------------------------------------------------------------------
 CLUSTERS_EVICTED = MetricSpec(
     "groundwatch_clusters_evicted_total",
