@@ -63,7 +63,29 @@ class Flow:
         self.judges: Judges | None = None
 
     def screened(self, screened: Screened) -> None:
-        """Downstream of screening."""
+        """Downstream of screening. Takes over the hold on the receipt."""
+        try:
+            decision, segments = self._decide(screened)
+        except BaseException:
+            if screened.receipt is not None:
+                screened.receipt.release()
+            raise
+        if decision.fate is Fate.QUEUED and self.judges is not None:
+            self.judges.offer(screened, decision, segments)
+            return
+        self.settled(
+            Settled(
+                found=screened.found,
+                decision=decision,
+                local=screened.results,
+                judged=(),
+                segments=segments,
+                screening_probability=screened.probability,
+                receipt=screened.receipt,
+            )
+        )
+
+    def _decide(self, screened: Screened) -> tuple[Decision, Segments]:
         found = screened.found
         self._found.inc()
         for mark in found.marks:
@@ -82,22 +104,18 @@ class Flow:
             policy=decision.policy,
             probability=round(decision.probability, 6),
         )
-        if decision.fate is Fate.QUEUED and self.judges is not None:
-            self.judges.offer(screened, decision, segments)
-            return
-        self.settled(
-            Settled(
-                found=found,
-                decision=decision,
-                local=screened.results,
-                judged=(),
-                segments=segments,
-                screening_probability=screened.probability,
-            )
-        )
+        return decision, segments
 
     def settled(self, settled: Settled) -> None:
-        """Downstream of judging, and of every interaction that is not judged."""
+        """Downstream of judging, and of every interaction that is not judged; releases the receipt after the last
+        sink."""
+        try:
+            self._settle(settled)
+        finally:
+            if settled.receipt is not None:
+                settled.receipt.release()
+
+    def _settle(self, settled: Settled) -> None:
         if settled.decision.fate is not Fate.FILTERED:
             for result in (*settled.local, *settled.judged):
                 self._note(settled.found, "scoring", f"{result.scorer} ({result.kind})", **_outcome(result))

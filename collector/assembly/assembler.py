@@ -6,16 +6,18 @@ from itertools import compress
 
 from collector.assembly import heads
 from collector.assembly.cold import Block, Cold
+from collector.assembly.deliveries import Delivery
 from collector.assembly.flat import Flat, Origin, Origins, flatten
-from collector.assembly.hints import CONTENT, LOG_EVENTS, OWN, WANTED, HintSearch, is_own
+from collector.assembly.hints import CONTENT, LOG_EVENTS, OWN, WANTED, HintSearch
 from collector.assembly.open_trace import CUT_COST, ITEM_COST, OpenTrace
 from collector.assembly.options import Options
+from collector.assembly.own import OwnGroups
 from collector.assembly.ports import Downstream, Notes, Tally
 from collector.assembly.tombstones import Tombstones
 from collector.assembly.wheel import Wheel
 from collector.otlp.model import RawItem
 from collector.pipeline.clock import Clock
-from collector.records.batch import Batch, Group, Refusal, Signal
+from collector.records.batch import Batch, Refusal, Signal
 from collector.records.hints import Hints
 from collector.records.trace import Release
 from collector.telemetry import metrics
@@ -27,8 +29,6 @@ _NEAR_BYTES = 32 * 1024 * 1024
 _FREE_SHARE = 0.05
 _SHUTTING_DOWN_RETRY_SECONDS = 5.0
 _RETRY_SECONDS = (1.0, 30.0)
-_KNOWN_GROUPS = 1024
-_KNOWN_GROUP_BYTES = 4096
 _IN_TIME = (Release.QUIET, Release.DEADLINE)
 
 
@@ -62,7 +62,7 @@ class Assembler:
         self._unhinted: dict[bytes, OpenTrace] = {}  # those of them without a hint, in order of coming here
         self._oversize: dict[bytes, OpenTrace] = {}  # those of them over a cap
         self._apart_bytes = 0
-        self._own_groups: dict[bytes, bool] = {}  # resources and scopes, and whether they are of our evaluations
+        self._own_groups = OwnGroups()
         self._wheel = Wheel()
         self._closed = Tombstones(options.tombstones // 4, options.dedup_window_seconds)
         self._closed_unhinted = Tombstones(options.tombstones // 4, options.dedup_window_seconds)
@@ -91,8 +91,8 @@ class Assembler:
 
     @property
     def waiting_traces(self) -> int:
-        """Open traces in which a hint was seen: what a drain waits for."""
-        return len(self._apart) - len(self._unhinted)
+        """Open traces in which a hint was seen and that nobody gives again: what a drain waits for."""
+        return sum(trace.hinted and not trace.receipts for trace in self._apart.values())
 
     @property
     def held_bytes(self) -> int:
@@ -130,13 +130,14 @@ class Assembler:
             return Refusal("memory_full", self._retry_after(now))
         tally = Tally()
         groups, rows = batch.groups, batch.rows
-        own = [self._is_own(group) for group in groups]
+        own = [self._own_groups.holds(group) for group in groups]
         if any(own):
             tally.own_evaluation = sum(len(group.items) for group in compress(groups, own))
             groups, rows = [group for group, of_ours in zip(groups, own, strict=True) if not of_ours], None
         take = self._take_spans if batch.signal is Signal.TRACES else self._take_logs
+        delivery = Delivery(batch.receipt, batch.kept) if batch.receipt is not None else None
         for flat in flatten(groups, rows):
-            take(flat, now, tally)
+            take(flat, now, tally, delivery)
         outcomes = self._outcomes[batch.signal]
         for outcome, counter in outcomes.items():
             count = getattr(tally, outcome)
@@ -145,21 +146,7 @@ class Assembler:
         self._set_gauges()
         return None
 
-    def _is_own(self, group: Group) -> bool:
-        known = self._own_groups
-        for data in (group.resource, group.scope):
-            own = known.get(data)
-            if own is None:
-                own = is_own(data)
-                if len(data) <= _KNOWN_GROUP_BYTES:
-                    if len(known) >= _KNOWN_GROUPS:
-                        known.clear()
-                    known[data] = own
-            if own:
-                return True
-        return False
-
-    def _take_spans(self, flat: Flat, now: float, tally: Tally) -> None:
+    def _take_spans(self, flat: Flat, now: float, tally: Tally, delivery: Delivery | None) -> None:
         read = heads.read(flat)
         found = self._search.find(flat.items, flat.rows, flat.encoding)
         gone = {index for index, says in found.items() if says & OWN}.union(read.malformed)
@@ -184,7 +171,9 @@ class Assembler:
         apart = spans.keys() & self._apart.keys()
         apart.update(name for index, name in names.items() if found[index] & WANTED and name in spans)
         if apart:
-            self._take_apart(flat, read.heads, by_trace.indices(apart), found, now=now, tally=tally)
+            indices = by_trace.indices(apart)
+            given = list(zip(indices, read.heads.clips(indices), strict=True))
+            self._take_apart(flat, given, found, now=now, tally=tally, delivery=delivery)
             for name in apart:
                 del spans[name]
         if spans:
@@ -195,20 +184,21 @@ class Assembler:
     def _take_apart(
         self,
         flat: Flat,
-        taken: heads.Heads,
-        indices: list[int],
+        given: list[tuple[int, heads.Clip]],
         found: dict[int, int],
         *,
         now: float,
         tally: Tally,
+        delivery: Delivery | None,
     ) -> None:
         touched: dict[bytes, OpenTrace] = {}
-        for index, clip in zip(indices, taken.clips(indices), strict=True):
+        before: list[int] = []
+        for index, clip in given:
             name = clip[0][2:18]
             trace = touched.get(name)
             if trace is None:
                 trace = touched[name] = self._held_apart(name, now)
-                self._apart_bytes -= trace.bytes
+                before.append(trace.bytes)
             says = found.get(index, 0)
             if says & WANTED:
                 self._mark_hinted(trace)
@@ -219,6 +209,9 @@ class Assembler:
                 trace.last = now
             else:
                 tally.duplicate += 1
+        if delivery is not None:
+            delivery.spans(flat, given, found, touched, before)
+        self._apart_bytes -= sum(before)
         for trace in touched.values():
             self._apart_bytes += trace.bytes
             self._wheel.plan(trace, self._due(trace))
@@ -327,7 +320,7 @@ class Assembler:
             trace = self._held_apart(name, now)
             self._wheel.plan(trace, self._due(trace))
 
-    def _take_logs(self, flat: Flat, now: float, tally: Tally) -> None:
+    def _take_logs(self, flat: Flat, now: float, tally: Tally, delivery: Delivery | None) -> None:
         items = flat.items
         found = self._search.find(items, flat.rows, flat.encoding)
         # Most log records hold nothing that a convention reads, and nothing is kept of them.
@@ -354,7 +347,10 @@ class Assembler:
                 if trace.bytes + len(item) + ITEM_COST > self._options.max_trace_bytes:
                     self._trim(trace)
                 else:
-                    trace.add_log(content, flat.raw(row))
+                    raw = flat.raw(row)
+                    trace.add_log(content, raw)
+                    if delivery is not None:
+                        delivery.log(trace, raw)
                 self._apart_bytes += trace.bytes - before
                 trace.last = now
                 self._wheel.plan(trace, self._due(trace))
@@ -471,11 +467,13 @@ class Assembler:
         self._draining = True
 
     def drain(self) -> int:
-        """Close all that is still open, as incomplete (`Release.DRAIN`); how many of them had a hint."""
+        """Close all that is still open, as incomplete (`Release.DRAIN`); how many of them had a hint.
+
+        Traces that hold receipts stay as they are: what they were made of is given again at the next start."""
         self._draining = True
         now = self._clock.monotonic()
         handed_on = self.waiting_traces
-        for trace in list(self._apart.values()):
+        for trace in [trace for trace in self._apart.values() if not trace.receipts]:
             self._close(trace, Release.DRAIN, now)
         while (closed := self._cold.close_oldest()) is not None:
             self._released[Release.DRAIN].inc(closed)

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
+
 from collector.assembly.flat import Origin
 from collector.assembly.heads import Clip, cut, local_parent
 from collector.otlp.model import RawItem
+from collector.pipeline.receipt import Receipt
 from collector.records.trace import Release, ReleasedTrace
 
 # Bytes that a trace and each of its items take beside their content, as measured (see cold.py).
 TRACE_COST = 1_100
 ITEM_COST = 330
 CUT_COST = 450
+RECEIPT_COST = 250
 
 
 class OpenTrace:
@@ -26,6 +31,7 @@ class OpenTrace:
         "logs",
         "opened",
         "parents",
+        "receipts",
         "root",
         "spans",
         "trace_id",
@@ -42,6 +48,7 @@ class OpenTrace:
         self.hinted = False
         self.log_events = False
         self.dropped = 0
+        self.receipts: list[Receipt] | None = None
         self.bytes = TRACE_COST
         self.bucket = -1  # the wheel's bucket in which it is looked at next
 
@@ -59,6 +66,23 @@ class OpenTrace:
     def add_log(self, content_hash: int, item: RawItem) -> None:
         self.logs[content_hash] = item
         self.bytes += len(item.data) + ITEM_COST
+
+    def hold(self, receipt: Receipt) -> None:
+        """Hold the receipt of the delivery that is being taken, once."""
+        if self.receipts is None:
+            self.receipts = []
+        elif self.receipts[-1] is receipt:
+            return
+        receipt.hold()
+        self.receipts.append(receipt)
+        self.bytes += RECEIPT_COST
+
+    def _receipt(self) -> Receipt | None:
+        """One receipt for all that the trace holds, which whoever takes it releases."""
+        receipts, self.receipts = self.receipts, None
+        if not receipts:
+            return None
+        return receipts[0] if len(receipts) == 1 else Receipt(partial(_release, receipts))
 
     def _place(self, clip: Clip) -> None:
         parent = local_parent(clip)
@@ -89,4 +113,10 @@ class OpenTrace:
             has_root=has_root,
             opened_unix_nano=opened_unix_nano,
             dropped_spans=self.dropped,
+            receipt=self._receipt(),
         )
+
+
+def _release(receipts: Sequence[Receipt]) -> None:
+    for receipt in receipts:
+        receipt.release()

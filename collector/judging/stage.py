@@ -141,7 +141,8 @@ class Judging:
     def offer(self, screened: Screened, decision: Decision, segments: tuple[tuple[str, str], ...]) -> None:
         """Take one interaction; never waits. What is not to be judged is settled at once.
 
-        Over the queue's limits (the sampler did not heed `pressure`) it is settled as failed: queue_full.
+        Over the queue's limits (the sampler did not heed `pressure`) it is settled as failed: queue_full. While
+        draining it is failed: shutdown, or, where its source gives it again to the next process, left as it is.
         """
         if decision.fate is not Fate.QUEUED:
             self._downstream.settled(_settled(screened, decision, segments, ()))
@@ -149,7 +150,7 @@ class Judging:
         job = _Job(screened, decision, segments, self._clock.monotonic(), _size(screened))
         self._counts.queued()
         if self._draining:
-            self._fail(job, FailedReason.SHUTDOWN)
+            self._shut_down(job)
         elif self._jobs >= self._options.queue_jobs or self._bytes + job.bytes > self._options.queue_bytes:
             self._fail(job, FailedReason.QUEUE_FULL)
             self._events.tell(
@@ -222,7 +223,8 @@ class Judging:
     async def drain(self, deadline_seconds: float) -> None:
         """Judge what waits for at most `deadline_seconds`; the rest is failed: shutdown. New offers are too.
 
-        Whatever happens to the drain itself (a second signal cancels it), every job is settled when it ends.
+        Whatever happens to the drain itself (a second signal cancels it), every job is settled when it ends, but for
+        those whose receipt is open: these are given again to the next process, which judges them.
         """
         self._draining = True
         self._wake.set()
@@ -242,19 +244,25 @@ class Judging:
             await asyncio.wait(tasks, timeout=1)
 
     def _end_all(self) -> set[asyncio.Task[None]]:
-        """Settle every job as failed: shutdown, at once. Returns the tasks that were cancelled."""
+        """Settle or leave every job, at once. Returns the tasks that were cancelled."""
         for queue in (self._fresh, self._again):
             for job in list(queue):
                 self._leave(queue, job)
-                self._give_up(job, FailedReason.SHUTDOWN)
+                self._shut_down(job)
         tasks = set(self._abandoned)
         for job in self._running:
-            self._fail(job, FailedReason.SHUTDOWN)
+            self._shut_down(job)
             if job.task is not None:
                 job.task.cancel()
                 tasks.add(job.task)
         self._running.clear()
         return tasks
+
+    def _shut_down(self, job: _Job) -> None:
+        if job.screened.receipt is None:
+            self._give_up(job, FailedReason.SHUTDOWN)
+        else:
+            job.settled = True
 
     async def _one_end(self) -> None:
         tasks = [job.task for job in self._running if job.task is not None]
@@ -431,6 +439,7 @@ def _settled(
         judged=judged,
         segments=segments,
         screening_probability=screened.probability,
+        receipt=screened.receipt,
     )
 
 

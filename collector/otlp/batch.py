@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from collector.otlp.model import Encoding
+from collector.otlp.model import Encoding, RawItem
 from collector.otlp.rows import Rows
 from collector.pipeline.receipt import Receipt
 
@@ -78,7 +78,8 @@ class Batch:
     """One export request. `rejected` items were unusable at the border (bad ids, over the item size limit);
     they are not in `groups`, and `rejected_reason` says to the sender why. `rows` holds all items of all groups in
     one piece, where reading the request made it: whoever takes away or adds items must take it away too. `receipt` is
-    held by whoever keeps something of it, where its source must know when all of it is settled."""
+    held by whoever keeps something of it, where its source must know when all of it is settled; `kept`, a list, is then
+    filled by the intake with what it keeps, where the source must write that down."""
 
     signal: Signal
     groups: list[Group] = field(default_factory=list)
@@ -86,6 +87,7 @@ class Batch:
     rejected_reason: str = ""
     rows: Rows | None = field(default=None, compare=False, repr=False)
     receipt: Receipt | None = field(default=None, compare=False, repr=False)
+    kept: list[RawItem] | None = field(default=None, compare=False, repr=False)
 
     def __len__(self) -> int:
         return sum(len(group.items) for group in self.groups)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from collector.otlp import schema
-from collector.otlp.model import Encoding
+from collector.otlp.model import Encoding, RawItem
 from collector.otlp.request import Interner, OverfullRequest, RequestReader, UnreadableRequest
 from collector.pipeline.receipt import Receipt
 from collector.receivers.status import Reason, Refused
@@ -75,10 +75,15 @@ class Border:
         return self._closed
 
     def take(
-        self, body: bytes, signal: Signal, encoding: Encoding, receipt: Receipt | None = None
+        self,
+        body: bytes,
+        signal: Signal,
+        encoding: Encoding,
+        receipt: Receipt | None = None,
+        kept: list[RawItem] | None = None,
     ) -> Accepted | Refused:
-        """Read one body and offer it downstream, which holds `receipt` for what it keeps. A returned `Refused` has been
-        counted."""
+        """Read one body and offer it downstream, which holds `receipt` for what it keeps and adds that to `kept`. A
+        returned `Refused` has been counted."""
         if self._closed is not None:
             return self.refuse(signal, self._closed)
         children = self._children[signal]
@@ -88,7 +93,7 @@ class Border:
             return self.refuse(signal, Refused(Reason.TOO_LARGE, str(error)))
         except UnreadableRequest as error:
             return self.refuse(signal, Refused(Reason.UNREADABLE, str(error)))
-        batch.receipt = receipt
+        batch.receipt, batch.kept = receipt, kept
         count = len(batch)
         refusal = self._intake.offer(batch) if count else None
         children.received.inc(count + batch.rejected)

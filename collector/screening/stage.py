@@ -15,6 +15,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from collector.pipeline.clock import Clock
+from collector.pipeline.receipt import Receipt
 from collector.pipeline.workers import BatchFailedError
 from collector.records.settled import Screened
 from collector.records.trace import ReleasedTrace
@@ -52,6 +53,15 @@ def size_of(trace: ReleasedTrace) -> int:
     return _TRACE_OVERHEAD + sum(len(item.data) + _ITEM_OVERHEAD for item in items) + sum(shared.values())
 
 
+_Held = tuple[ReleasedTrace, Receipt | None]
+"""A trace as it goes to a worker, and the receipt that stays here."""
+
+
+def _release(receipt: Receipt | None) -> None:
+    if receipt is not None:
+        receipt.release()
+
+
 class Screening:
     """Takes released traces, hands `Screened` to `downstream`. Lives on one event loop.
 
@@ -75,7 +85,7 @@ class Screening:
         self._telemetry = telemetry
         self._downstream = downstream
         self._notes = notes
-        self._queue: deque[tuple[float, int, ReleasedTrace]] = deque()
+        self._queue: deque[tuple[float, int, ReleasedTrace, Receipt | None]] = deque()
         self._bytes = 0
         self._under_way = 0
         self._wake = asyncio.Event()
@@ -106,12 +116,18 @@ class Screening:
         return self._bytes
 
     def accept(self, trace: ReleasedTrace) -> None:
-        """Take a trace, or shed or drop it with a count. Never blocks, never raises for a trace."""
+        """Take a trace, or shed or drop it with a count. Never blocks, never raises for a trace.
+
+        The trace's receipt is released when all that was found in it is settled, or when it is given up."""
+        receipt = trace.receipt
+        if receipt is not None:
+            trace = replace(trace, receipt=None)  # it stays in this process
         size = size_of(trace)
         keep = self._keep_probability()
         if keep < 1.0 and place_in_unit(self._options.salt, trace.trace_id) >= keep:
             self._outcomes["shed"].inc()
             self._note(trace.trace_id, f"shed for load; kept with probability {keep:.4g}")
+            _release(receipt)
             return
         full = len(self._queue) >= self._options.queue_traces or (
             self._queue and self._bytes + size > self._options.queue_bytes
@@ -119,10 +135,11 @@ class Screening:
         if full:
             self._outcomes["dropped_full"].inc()
             self._note(trace.trace_id, "dropped: the screening queue is full")
+            _release(receipt)
             return
         if keep < 1.0:
             trace = replace(trace, kept_probability=trace.kept_probability * keep)
-        self._queue.append((self._clock.monotonic(), size, trace))
+        self._queue.append((self._clock.monotonic(), size, trace, receipt))
         self._bytes += size
         self._idle.clear()
         self._wake.set()
@@ -162,7 +179,8 @@ class Screening:
     async def stop(self, seconds: float) -> int:
         """Screen what waits for up to `seconds`, then drop and count the rest; returns how many were dropped.
 
-        Twice is fine, and so is without start.
+        Receipts of what was dropped stay open: its source gives it again to the next process. Twice is fine, and so is
+        without start.
         """
         if self._tasks:
             with contextlib.suppress(TimeoutError):
@@ -173,7 +191,7 @@ class Screening:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         dropped = len(self._queue) + self._under_way
-        for _, _, trace in self._queue:
+        for _, _, trace, _ in self._queue:
             self._note(trace.trace_id, "dropped: the process stopped before it was screened")
         self._queue.clear()
         self._bytes = self._under_way = 0
@@ -194,43 +212,49 @@ class Screening:
             if not self._queue and not self._under_way:
                 self._idle.set()
 
-    def _next_batch(self) -> list[ReleasedTrace]:
-        batch: list[ReleasedTrace] = []
+    def _next_batch(self) -> list[_Held]:
+        batch: list[_Held] = []
         total = 0
         while self._queue and len(batch) < self._options.batch_traces:
-            _, size, trace = self._queue[0]
+            _, size, trace, receipt = self._queue[0]
             if batch and total + size > self._options.batch_bytes:
                 break
             self._queue.popleft()
             self._bytes -= size
             total += size
-            batch.append(trace)
+            batch.append((trace, receipt))
         return batch
 
-    async def _screen(self, batch: list[ReleasedTrace]) -> None:
+    async def _screen(self, batch: list[_Held]) -> None:
         started = self._clock.monotonic()
         try:
-            examined = await self._pool.run(batch)
+            examined = await self._pool.run([trace for trace, _ in batch])
         except BatchFailedError as error:
             if len(batch) > 1:
-                for trace in batch:  # one by one, so that only the trace that breaks a worker is lost
-                    await self._screen([trace])
+                for held in batch:  # one by one, so that only the trace that breaks a worker is lost
+                    await self._screen([held])
                 return
             self._under_way -= 1
             self._outcomes["failed"].inc()
             self._examined["error"].inc()
-            self._note(batch[0].trace_id, f"screening failed: {error.loss}")
+            self._note(batch[0][0].trace_id, f"screening failed: {error.loss}")
             _LOG.error("screening of a trace failed: %s", error)
+            _release(batch[0][1])
             return
         self._seconds.observe(self._clock.monotonic() - started)
         delivered = 0
-        for trace, one in zip(batch, examined, strict=True):
+        for (trace, receipt), one in zip(batch, examined, strict=True):
             self._under_way -= 1
             self._outcomes["screened"].inc()
             self._examined[one.seen if one.seen in self._examined else "error"].inc()
             self._malformed.inc(one.malformed)
             for screened in one.screened:
-                self._deliver(trace, screened)
+                if receipt is not None:
+                    receipt.hold()
+                    self._deliver(trace, replace(screened, receipt=receipt))
+                else:
+                    self._deliver(trace, screened)
+            _release(receipt)
             delivered += 1 + len(one.screened)
             if delivered >= _DELIVERIES:
                 delivered = 0

@@ -1,0 +1,54 @@
+"""What one request gave to traces that are wanted: they hold its receipt until they are settled."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from collector.assembly.flat import Flat
+from collector.assembly.heads import Clip, cut
+from collector.assembly.hints import CONTENT
+from collector.assembly.open_trace import OpenTrace
+from collector.otlp.model import RawItem
+from collector.pipeline.receipt import Receipt
+
+
+class Delivery:
+    """One request whose source keeps count. `kept`, where given, takes the items that traces with a hint hold of it,
+    cut as they hold them: what must be written down before the request is acknowledged."""
+
+    __slots__ = ("_kept", "_receipt")
+
+    def __init__(self, receipt: Receipt, kept: list[RawItem] | None) -> None:
+        self._receipt = receipt
+        self._kept = kept
+
+    def spans(
+        self,
+        flat: Flat,
+        given: Sequence[tuple[int, Clip]],
+        found: Mapping[int, int],
+        touched: Mapping[bytes, OpenTrace],
+        before: Sequence[int],
+    ) -> None:
+        """`given` are the spans, with their indices, that came to the `touched` traces, whose bytes were `before`. A
+        trace that took nothing of them (all are repeats) holds nothing: an earlier delivery has them."""
+        grown = {
+            name
+            for (name, trace), was in zip(touched.items(), before, strict=True)
+            if trace.hinted and trace.bytes != was
+        }
+        for name in grown:
+            touched[name].hold(self._receipt)
+        if self._kept is None:
+            return
+        for index, clip in given:
+            name = clip[0][2:18]
+            if name in grown:
+                whole = found.get(index, 0) & CONTENT
+                self._kept.append(flat.raw(index) if whole else cut(name, clip, *flat.origins.cut_at(index)))
+
+    def log(self, trace: OpenTrace, item: RawItem) -> None:
+        """A log record came to a trace, which took it."""
+        trace.hold(self._receipt)
+        if self._kept is not None:
+            self._kept.append(item)
