@@ -1,10 +1,10 @@
-"""Figures with intervals for a judge on labelled rows. Pure.
+"""Figures with intervals for what scores against what is held to be true: a judge on labelled rows. Pure.
 
 Rows of one group (a source document) hang together, so whole groups are drawn again in the bootstrap (Efron and
 Tibshirani 1993; Field and Welsh 2007 for clusters). A bootstrap of few or faultless rows is too narrow (all right
 gives the interval 1 to 1), so each end is the wider one of the bootstrap's and of an interval that holds there:
 Jeffreys' for shares and tables (Brown, Cai and DasGupta 2001), Newcombe's fifth for AUROC (2006, Statistics in
-Medicine 25, 559). All intervals are of 95 %.
+Medicine 25, 559). Weighted rows count there as their effective number (Kish 1965). All intervals are of 95 %.
 """
 
 from __future__ import annotations
@@ -16,11 +16,13 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from scorers.local.fitting import Floats, auroc, spearman
+from scorers.local.fitting import Floats, spearman
 
 _DRAWS = 1000
 _SEED = 7
 _Z = 1.959964
+_MOST_GROUPS = 2_000
+"""Random groups of groups vary as the groups do (Mahalanobis 1946), and bound memory and time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,11 +36,15 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """Rows that people labelled and the judge scored: `good` by people, `score` by the judge, `group` their source."""
+    """Rows that people labelled and the judge scored: `good` by people, `score` by the judge, `group` their source.
+
+    `weight`, above 0, is how many rows of the whole each stands for; None where each is itself alone.
+    """
 
     good: Floats
     score: Floats
     group: Sequence[str]
+    weight: Floats | None = None
 
     def said(self, threshold: float) -> Floats:
         """1 where the judge says good."""
@@ -46,25 +52,30 @@ class Judged:
 
 
 def agreement(rows: Judged, threshold: float) -> tuple[Figure, Figure, Figure] | None:
-    """Balanced accuracy, AUROC and Cohen's kappa (1960); None with rows of one class only."""
+    """Balanced accuracy, AUROC and Cohen's kappa (1960); None with rows of one class only.
+
+    `good` above 0.5 is the one class, a score of `threshold` and above says so.
+    """
     good, said = rows.good > 0.5, rows.said(threshold) > 0.5
+    weight = np.ones(len(good)) if rows.weight is None else rows.weight
     if not len(good) or good.all() or not good.any():
         return None
     cells = (2 * good + said).astype(
         int
     )  # 0: bad, said bad; 1: bad, said good; 2: good, said bad; 3: good, said good
-    table = np.bincount(cells, minlength=4).astype(float)
+    table = np.bincount(cells, weights=weight, minlength=4).astype(float)
     _, level = np.unique(rows.score, return_inverse=True)
     drawn = _Draws(rows.group)
-    tables = drawn.tables(cells, 4)
-    areas = drawn.each(lambda weight: (_weighted_auroc(good, level, weight),))[:, 0]
-    supposed = np.random.default_rng(_SEED).dirichlet(table + 0.5, size=4 * _DRAWS)
-    area = auroc(rows.good, rows.score)
+    tables = drawn.tables(cells, 4, weight)
+    areas = drawn.each(lambda drawn_weight: (_weighted_auroc(good, level, drawn_weight * weight),))[:, 0]
+    effective = table * _kish(weight) / weight.sum()
+    supposed = np.random.default_rng(_SEED).dirichlet(effective + 0.5, size=4 * _DRAWS)
+    area = _weighted_auroc(good, level, weight)
     values = (float(_balanced(table)), area, float(_kappa(table)))
     booted = (_balanced(tables), areas, _kappa(tables))
     ends = (
         _ends(_balanced(supposed)),
-        _newcombe(area, int(good.sum()), int((~good).sum())),
+        _newcombe(area, _kish(weight[good]), _kish(weight[~good])),
         _ends(_kappa(supposed)),
     )
     first, second, third = (
@@ -165,17 +176,20 @@ def noise(repeats: Sequence[Sequence[float]], group: Sequence[str]) -> tuple[Fig
 
 
 class _Draws:
-    """Whole groups, drawn again with replacement."""
+    """Whole groups, drawn again with replacement; more than `_MOST_GROUPS` are first thrown together at random."""
 
     def __init__(self, group: Sequence[str]) -> None:
         names, self._code = np.unique(np.array(group, dtype=object).astype(str), return_inverse=True)
         random = np.random.default_rng(_SEED)
-        self._drawn = random.multinomial(len(names), np.full(len(names), 1 / len(names)), size=_DRAWS)
+        groups = min(len(names), _MOST_GROUPS)
+        if groups < len(names):
+            self._code = (random.permutation(len(names)) % groups)[self._code]
+        self._drawn = random.multinomial(groups, np.full(groups, 1 / groups), size=_DRAWS)
 
-    def tables(self, cells: npt.NDArray[np.int_], size: int) -> Floats:
-        """How many rows each cell has, a table a draw."""
+    def tables(self, cells: npt.NDArray[np.int_], size: int, weight: Floats | None = None) -> Floats:
+        """How many rows (or how much weight) each cell has, a table a draw."""
         counts = np.zeros((self._drawn.shape[1], size))
-        np.add.at(counts, (self._code, cells), 1.0)
+        np.add.at(counts, (self._code, cells), 1.0 if weight is None else weight)
         return self._drawn.astype(float) @ counts
 
     def each(self, figure: Callable[[Floats], tuple[float, ...]]) -> Floats:
@@ -226,7 +240,12 @@ def _weighted_auroc(good: npt.NDArray[np.bool_], level: npt.NDArray[np.int_], we
     return float((above * (np.cumsum(below) - below / 2)).sum() / pairs) if pairs else math.nan
 
 
-def _newcombe(area: float, n1: int, n0: int) -> tuple[float, float]:
+def _kish(weight: Floats) -> float:
+    """How many equal rows tell as much."""
+    return float(weight.sum() ** 2 / (weight**2).sum())
+
+
+def _newcombe(area: float, n1: float, n0: float) -> tuple[float, float]:
     """The values of AUROC from which the found one is 1.96 standard errors away, by Hanley and McNeil's variance
     with both class sizes in it taken as their mean."""
     size = (n1 + n0) / 2 - 1
