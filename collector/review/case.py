@@ -9,11 +9,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from collector.records.decision import Decision
+from collector.records.decision import Fate
 from collector.records.diagnosis import Diagnosis
 from collector.review.labels import Label, Labelled, in_effect
 from scorers.interaction import Interaction
 from scorers.outcome import Usage, Verdict
+from scorers.scorer import Kind
 
 
 class Reason(StrEnum):
@@ -75,11 +76,27 @@ class CaseResult:
     usage: Usage | None = None
     attempt: int = 0
     probability: float = 1.0
+    lower_is_better: bool = False
 
     @property
     def key(self) -> tuple[str, str, str, str, int]:
         """The result key within its interaction: one instrument's one try."""
         return self.metric, self.kind, self.tier or "", self.fingerprint, self.attempt
+
+
+@dataclass(frozen=True, slots=True)
+class CaseDecision:
+    """Whether it was judged: see `collector.records.decision.Decision`, of which this is what is kept."""
+
+    fate: Fate
+    probability: float
+    policy: str
+    upstream_weight: float = 1.0
+    conditional: bool = False
+
+    @property
+    def weight(self) -> float:
+        return self.upstream_weight / self.probability
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +146,7 @@ class Case:
     picks: tuple[Pick, ...]
     ended_unix: float
     results: tuple[CaseResult, ...] = ()
-    decision: Decision | None = None
+    decision: CaseDecision | None = None
     screening_probability: float = 1.0
     diagnosis: Diagnosis | None = None
     marks: tuple[str, ...] = ()
@@ -170,6 +187,15 @@ class Case:
         return sum(known) if known else None
 
     @property
+    def lowest(self) -> float | None:
+        """The least score of those where more is better: of the judge's, else of the local ones; first tries only."""
+        scored = [
+            one for one in self.results if one.score is not None and not one.lower_is_better and not one.attempt
+        ]
+        judged = [one for one in scored if one.kind == Kind.JUDGED]
+        return min((one.score for one in judged or scored if one.score is not None), default=None)
+
+    @property
     def in_effect(self) -> Labelled:
         """What people say of it now."""
         return in_effect(self.labels)
@@ -179,8 +205,8 @@ class Case:
         found = {one.kind: one.score for one in self.results if one.metric == metric and one.attempt == 0}
         if kind is not None:
             return found.get(kind)
-        judged = found.get("judged")
-        return judged if judged is not None else found.get("local")
+        judged = found.get(Kind.JUDGED)
+        return judged if judged is not None else found.get(Kind.LOCAL)
 
 
 def merge(old: Case, new: Case) -> Case:

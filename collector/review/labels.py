@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -12,6 +13,9 @@ MAX_AUTHOR = 200
 MAX_DRAFTS = 500
 """Labels of one submission."""
 MAX_TARGET = 100_000
+
+
+_LONE = re.compile("[\ud800-\udfff]")
 
 
 class LabelKind(StrEnum):
@@ -147,6 +151,8 @@ def checked(drafts: Sequence[Draft], author: str) -> None:
     """Raises BadLabel when a submission can not be taken whole."""
     if not author.strip() or len(author) > MAX_AUTHOR:
         raise BadLabel(f"author: a name of 1 to {MAX_AUTHOR} characters is needed")
+    if _LONE.search(author) or any(_LONE.search(f"{one.metric}{one.value}") for one in drafts):
+        raise BadLabel("half of a surrogate pair is no text")
     if not drafts:
         raise BadLabel("nothing to label was given")
     if len(drafts) > MAX_DRAFTS:

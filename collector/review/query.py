@@ -20,6 +20,7 @@ class Sort(StrEnum):
     NEWEST = "newest"
     OLDEST = "oldest"
     LOWEST = "lowest"  # lowest score first: of `metric` (and `kind`) where given, else each case's lowest
+    HIGHEST = "highest"  # the other way round, for metrics where less is better
     DRAWN = "drawn"  # the order drawn; only cases with a known probability
 
 
@@ -27,7 +28,8 @@ class Sort(StrEnum):
 class Query:
     """Which cases; every part that is given must fit.
 
-    `score_min` and `score_max` (inclusive) need `metric`; `kind` is local or judged, None for either. `text` is
+    `score_min` and `score_max` (inclusive) need `metric`, and so does `kind`: local or judged; None is the judged score
+    where there is one, else the local one. Cases without that score do not fit a range, nor sort by it. `text` is
     words, each of which must occur in question or response, in any order; "several words" in quotes must stand
     together; a word that ends in * stands for all that begin so. Times are Unix seconds: from inclusive, until
     exclusive, of the interaction's end. `labelled`: True with a judgement of a person, False without. `author`

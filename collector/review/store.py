@@ -1,4 +1,4 @@
-"""The protocol of a review store. Its values are in `case` (Case), `labels` (Draft, Label) and `query` (Query, Page)."""
+"""The protocol of a review store; its values are in `case` (Case), `labels` (Draft, Label), `query` (Query, Page)."""
 
 from __future__ import annotations
 

@@ -13,12 +13,16 @@ from collector.telemetry.metrics_estimates import *  # noqa: F403  # one namespa
 from collector.telemetry.metrics_estimates import estimates_table
 from collector.telemetry.metrics_judge import *  # noqa: F403  # one namespace for all constants
 from collector.telemetry.metrics_judge import judge_table
+from collector.telemetry.metrics_review import *  # noqa: F403  # one namespace for all constants
+from collector.telemetry.metrics_review import review_table
+from collector.telemetry.metrics_kafka import *  # noqa: F403  # one namespace for all constants
+from collector.telemetry.metrics_kafka import kafka_table
 from collector.telemetry.metrics_scoring import *  # noqa: F403  # one namespace for all constants
 from collector.telemetry.metrics_scoring import scoring_table
 from collector.telemetry.spec import MetricSpec, Type
 
 SIGNAL = ("traces", "logs")
-TRANSPORT = ("grpc", "http", "file")
+TRANSPORT = ("grpc", "http", "kafka")
 REFUSED = (
     "unauthenticated",
     "too_large",
@@ -46,7 +50,7 @@ REQUESTS = _metric(
         "groundwatch_receiver_requests_total",
         Type.COUNTER,
         "Export requests that arrived, by what was answered.",
-        {"transport": ("grpc", "http"), "signal": SIGNAL, "outcome": ("accepted", "partial", "refused")},
+        {"transport": TRANSPORT, "signal": SIGNAL, "outcome": ("accepted", "partial", "refused")},
         group="receivers",
     )
 )
@@ -55,7 +59,7 @@ REQUESTS_REFUSED = _metric(
         "groundwatch_receiver_refused_requests_total",
         Type.COUNTER,
         "Export requests that were refused whole, by reason.",
-        {"transport": ("grpc", "http"), "reason": REFUSED},
+        {"transport": TRANSPORT, "reason": REFUSED},
         group="receivers",
     )
 )
@@ -64,7 +68,7 @@ RECEIVED_BYTES = _metric(
         "groundwatch_receiver_bytes_total",
         Type.COUNTER,
         "Bytes of accepted export requests after decompression.",
-        {"transport": ("grpc", "http"), "signal": SIGNAL},
+        {"transport": TRANSPORT, "signal": SIGNAL},
         group="receivers",
     )
 )
@@ -167,9 +171,11 @@ INTERACTION_MARKS = _metric(
 )
 
 
+_TABLE.extend(kafka_table())
 _TABLE.extend(scoring_table())
 _TABLE.extend(judge_table())
 _TABLE.extend(estimates_table())
+_TABLE.extend(review_table())
 # --- the process -----------------------------------------------------------------------------------------
 BUILD_INFO = _metric(
     MetricSpec(
