@@ -12,6 +12,7 @@ from collector import __version__
 from collector.assembly.assembler import Assembler
 from collector.config import Config, LogFormat
 from collector.configfile import ConfigError
+from collector.estimates.detect import Detection
 from collector.estimates.estimates import Estimates
 from collector.estimates.measures import Measure
 from collector.examine import Examination
@@ -50,6 +51,7 @@ from collector.telemetry.loop_lag import LoopLag
 from collector.telemetry.process import describe_process
 from collector.web.access import file_or_env_token
 from collector.web.app import build as build_web
+from collector.web.drift import routes as drift_routes
 from collector.web.health import Health
 from collector.web.overview import Overview
 from collector.web.recent import Recent
@@ -127,6 +129,10 @@ def build(
     infos += [shadow_info(scorer.info) for scorer in shadow.scorers] if shadow else []
     declared = [Measure(metric, info.kind, info.tier) for info in infos for metric in info.gives]
     directions = {metric: info.direction for info in infos for metric in info.gives}
+    lower = frozenset(m for m, direction in directions.items() if direction is Direction.LOWER_IS_BETTER)
+    shadowed = {
+        metric for scorer in (shadow.scorers if shadow else ()) for metric in shadow_info(scorer.info).gives
+    }
 
     # --- from the end to the beginning, since each stage is handed its downstream
     sampler = Sampler(config.sampling, seed=config.seed, clock=clock, telemetry=telemetry)
@@ -140,13 +146,24 @@ def build(
             seed=config.seed,
             fingerprints=_fingerprints(local),
         )
+        detection = Detection(
+            config.estimates.detection,
+            measures=[measure for measure in declared if measure.metric not in shadowed],
+            lower=lower,
+            segment_names=sampler.segment_names,
+            clusters=config.estimates.clusters,
+            seed=config.seed,
+            clock=clock,
+            telemetry=telemetry,
+            events=events,
+        )
     except ValueError as error:
         raise StartError(str(error)) from error
     estimates.expect(sampler.listed_segments())
-    recent = Recent(clock, frozenset(m for m, d in directions.items() if d is Direction.LOWER_IS_BETTER))
+    recent = Recent(clock, lower)
     evaluation_events = _evaluation_events(config, clock, telemetry)
     exemplars = ScoreExemplars(telemetry, [metric.metric for metric in asked.metrics] if asked is not None else [])
-    sinks = [estimates.settle, exemplars.settle, recent.settle]
+    sinks = [estimates.settle, detection.settle, exemplars.settle, recent.settle]
     if evaluation_events is not None:
         sinks.append(evaluation_events.settle)
     flow = Flow(
@@ -220,6 +237,7 @@ def build(
 
     def refresh() -> None:
         screening.refresh()
+        detection.tick()
         if judging is not None:
             judging.tick()
             stuck = "every judge call ignores its cancellation; restart the process" if judging.stuck else None
@@ -236,14 +254,16 @@ def build(
         directions=directions,
         notes=notes,
         clock=clock,
+        watched=detection.watched,
     )
-    exporter = PrometheusExporter(telemetry.registry, [estimates], before=refresh)
+    exporter = PrometheusExporter(telemetry.registry, [estimates, detection], before=refresh)
 
     def explain(trace_id: str) -> list[dict[str, object]]:
         told = ring.explain(trace_id)
         open_now = assembler.explain(trace_id)
         return told + ([ring.line("assembly", open_now)] if open_now and not told else [])
 
+    token = file_or_env_token(config.web.token_file, config.web.token_env, environment)
     http = HttpServer(
         build_web(
             options=config.web,
@@ -252,8 +272,9 @@ def build(
             explain=explain,
             render_metrics=exporter.render,
             otlp=otlp_http,
-            token=file_or_env_token(config.web.token_file, config.web.token_env, environment),
+            token=token,
             loopback=config.loopback,
+            more=drift_routes(detection, token=token),
         ),
         host=config.receivers.http.host,
         port=config.receivers.http.port,
@@ -296,6 +317,7 @@ def build(
             await watching.stop()
         if judging is not None:
             await judging.drain(max(0.0, seconds - _FLUSH_RESERVE_SECONDS))
+        detection.close_all()
         for one in (judge, shadow):
             if one is not None:
                 await one.close()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+import shlex
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, select_autoescape
@@ -10,7 +12,7 @@ from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
-from starlette.routing import Mount, Route
+from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -60,11 +62,15 @@ def build(
     otlp: ASGIApp,
     token: Token,
     loopback: bool,
+    more: Sequence[BaseRoute] = (),
 ) -> ASGIApp:
-    """One ASGI application. `/v1/*` goes to `otlp` before anything else looks at it: that path is the hot one."""
+    """One ASGI application. `/v1/*` goes to `otlp` before anything else looks at it: that path is the hot one. `more`
+    are routes of other parts, behind the same token."""
     templates = Environment(
         loader=FileSystemLoader(HERE / "templates"), autoescape=select_autoescape(default=True), trim_blocks=True
     )
+    templates.filters["utc"] = lambda seconds: f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M} UTC"
+    templates.filters["shell"] = shlex.quote
 
     async def page(request: Request) -> Response:
         refresh = 0 if request.query_params.get("refresh") == "off" else options.refresh_seconds
@@ -111,6 +117,7 @@ def build(
             Route("/why/{trace_id}", trace_page),
             Route("/api/v1/status", api_status),
             Route("/api/v1/why/{trace_id}", api_why),
+            *more,
             Mount("/static", StaticFiles(directory=HERE / "static")),
         ]
     )

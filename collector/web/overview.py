@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from prometheus_client import CollectorRegistry
 
+from collector.estimates.detect_choice import Watched
 from collector.estimates.estimates import Estimates
 from collector.estimates.window import Estimate, Window
 from collector.pipeline.clock import Clock
@@ -38,6 +39,7 @@ class Overview:
         directions: Mapping[str, Direction],
         notes: Sequence[str],
         clock: Clock,
+        watched: Callable[[], list[Watched]],
     ) -> None:
         self._version = version
         self._estimates = estimates
@@ -49,6 +51,7 @@ class Overview:
         self._directions = directions
         self._notes = tuple(notes)
         self._clock = clock
+        self._watched = watched
         self._started = clock.monotonic()
 
     def status(self) -> Status:
@@ -90,6 +93,7 @@ class Overview:
                 ChangeRow(c.dimension, c.service, c.metric, c.value, c.first_seen, c.last_seen)
                 for c in sorted(self._estimates.changes(), key=lambda c: -c.first_seen)
             ],
+            watched=self._watched(),
         )
 
     def _row(self, one: Estimate) -> ScoreRow:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
 
+from collector.estimates.detect_choice import Watched
 from collector.records.diagnosis import Cause
 
 
@@ -129,6 +130,7 @@ class Status:
     causes: list[CauseRow] = field(default_factory=list)
     versions: list[VersionRow] = field(default_factory=list)
     changes: list[ChangeRow] = field(default_factory=list)
+    watched: list[Watched] = field(default_factory=list)
 
     def as_json(self) -> dict[str, object]:
         return asdict(self)
