@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,17 +17,31 @@ from tests.support.waiting import until
 class Prometheus:
     """Started by `program`'s path, with exemplar storage, on loopback; ended by its owner.
 
-    It scrapes each target every `interval`, and evaluates the rule files given.
+    It scrapes each target (all of one job, or `jobs` by name) every `interval`, evaluates the rule files given, and
+    tells an `alertmanager` of its alerts.
     """
 
     def __init__(
-        self, program: str, directory: Path, *targets: str, interval: str = "1s", rules: Sequence[Path] = ()
+        self,
+        program: str,
+        directory: Path,
+        *targets: str,
+        jobs: Mapping[str, Sequence[str]] | None = None,
+        interval: str = "1s",
+        rules: Sequence[Path] = (),
+        alertmanager: str = "",
     ) -> None:
         directory.mkdir(parents=True, exist_ok=True)
         config = directory / "prometheus.yml"
-        job = {"job_name": "groundwatch", "static_configs": [{"targets": list(targets)}]}
+        by_job = {**({"groundwatch": targets} if targets else {}), **(jobs or {})}
+        scraped = [
+            {"job_name": job, "static_configs": [{"targets": list(addresses)}]}
+            for job, addresses in by_job.items()
+        ]
         settings = {"scrape_interval": interval, "evaluation_interval": interval}
-        content = {"global": settings, "rule_files": [str(path) for path in rules], "scrape_configs": [job]}
+        content = {"global": settings, "rule_files": [str(path) for path in rules], "scrape_configs": scraped}
+        if alertmanager:
+            content["alerting"] = {"alertmanagers": [{"static_configs": [{"targets": [alertmanager]}]}]}
         config.write_text(yaml.safe_dump(content), encoding="utf-8")
         address = f"127.0.0.1:{free_port(0)}"
         self._log = directory / "prometheus.log"
@@ -46,16 +60,17 @@ class Prometheus:
                 env=environment({}),
                 start_new_session=True,
             )
-        self._targets = len(targets)
+        self._targets = sum(map(len, by_job.values()))
         self._client = httpx.Client(base_url=f"http://{address}", timeout=10, trust_env=False)
 
-    def ready(self) -> Prometheus:
-        """Wait until it is up and its first scrape succeeded."""
+    def ready(self, targets: int | None = None) -> Prometheus:
+        """Wait until it is up and its first scrape of so many targets (None: of all) succeeded."""
+        wanted = self._targets if targets is None else targets
 
         def up() -> bool:
             assert self.process.poll() is None, self._log.read_text(encoding="utf-8")
             try:
-                return self._client.get("/-/ready").status_code == 200 and self.number("sum(up)") == self._targets
+                return self._client.get("/-/ready").status_code == 200 and self.number("sum(up)") == wanted
             except httpx.TransportError:
                 return False
 

@@ -47,6 +47,7 @@ def rag_trace(
     contexts: Iterable[str] | None = (FACT,),
     response: str = FACT,
     trace_id: bytes | None = None,
+    session: str = "",
 ) -> list[Span]:
     """Root, retriever and model call of one exchange, the root last as exporters send it; without `contexts` a
     plain chat."""
@@ -69,15 +70,14 @@ def rag_trace(
         "llm.output_messages.0.message.content": response,
     }
     spans.append(span(trace_id, model, root, "ChatCompletion", call))
-    spans.append(
-        span(
-            trace_id,
-            root,
-            b"",
-            "answer",
-            {"openinference.span.kind": "CHAIN", "input.value": question, "output.value": response},
-        )
-    )
+    chain: dict[str, Value] = {
+        "openinference.span.kind": "CHAIN",
+        "input.value": question,
+        "output.value": response,
+    }
+    if session:
+        chain["session.id"] = session
+    spans.append(span(trace_id, root, b"", "answer", chain))
     return spans
 
 
