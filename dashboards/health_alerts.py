@@ -6,6 +6,7 @@ from collector.telemetry import metrics
 from collector.telemetry.spec import MetricSpec
 from dashboards.alerting import Alert
 from dashboards.judge_alerts import judge_alerts
+from dashboards.kafka_alerts import kafka_alerts
 from dashboards.names import JUDGED, LOCAL, by, increase, select, series
 from dashboards.options import DAY, HOUR, Options
 
@@ -19,6 +20,7 @@ def health_alerts(options: Options) -> list[Alert]:
         *_arrival(options),
         *_contents(options),
         *judge_alerts(options),
+        *kafka_alerts(options),
         *_process(options),
         *_conservation(options),
     ]
@@ -295,7 +297,7 @@ def laws(options: Options) -> list[tuple[str, str, str, str, float, str]]:
     def passed(spec: MetricSpec, *matchers: str, extra: tuple[str, ...] = ()) -> str:
         return increase(spec, options.time(300), (*one, *extra), *matchers)
 
-    hinted = 'reason!="no_hint"'
+    hinted = 'reason!~"no_hint|moved"'
     return [
         (
             "items",
@@ -315,8 +317,8 @@ def laws(options: Options) -> list[tuple[str, str, str, str, float, str]]:
         ),
         (
             "screening",
-            "Traces: released is not waiting + the sum of screening's outcomes",
-            total(metrics.TRACES_RELEASED, hinted),
+            "Traces: released, and records received, are not waiting + the sum of screening's outcomes",
+            f"{total(metrics.TRACES_RELEASED, hinted)} + {total(metrics.KAFKA_RECORDS)}",
             f"{total(metrics.SCREENING_TRACES)} + {total(metrics.SCREENING_QUEUE_TRACES)}",
             0.05,
             passed(metrics.TRACES_RELEASED, hinted),
@@ -339,15 +341,16 @@ def laws(options: Options) -> list[tuple[str, str, str, str, float, str]]:
         ),
         (
             "settled",
-            "Interactions: not filtered is not settled + in judging",
+            "Interactions: not filtered is not settled + moved + in judging",
             total(metrics.INTERACTIONS, 'fate!="filtered"'),
-            f"{total(metrics.SETTLED)} + {total(metrics.JUDGING_QUEUE_JOBS)} + {total(metrics.JUDGING_RUNNING)}",
+            f"{total(metrics.SETTLED)} + {total(metrics.INTERACTIONS_MOVED)} + {total(metrics.JUDGING_QUEUE_JOBS)} "
+            f"+ {total(metrics.JUDGING_RUNNING)}",
             0.05,
             passed(metrics.INTERACTIONS_FOUND),
         ),
         (
             "judging",
-            "Judging: queued is not scored + not applicable + failed + waiting",
+            "Judging: queued is not scored + not applicable + failed + moved + waiting",
             total(metrics.JUDGING_QUEUED, extra=("metric",)),
             f"{total(metrics.JUDGING_RESULTS, extra=('metric',))} + "
             f"{total(metrics.JUDGING_WAITING, extra=('metric',))}",

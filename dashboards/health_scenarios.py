@@ -6,13 +6,14 @@ from collections.abc import Mapping
 
 from collector.telemetry import metrics
 from collector.telemetry.spec import MetricSpec
+from dashboards.kafka_scenarios import kafka_scenarios
 from dashboards.names import series
 from dashboards.scenarios import MINUTES, Fed, Labels, Scenario, grows, is_at
 
 
 def health_scenarios() -> list[Scenario]:
     """All of them."""
-    return [*_arrival(), *_contents(), *_judge(), *_process(), *_conservation()]
+    return [*_arrival(), *_contents(), *_judge(), *_process(), *_conservation(), *kafka_scenarios()]
 
 
 def _arrival() -> list[Scenario]:
@@ -236,11 +237,13 @@ def _conservation() -> list[Scenario]:
             is_at(metrics.TRACES_OPEN, 0, at=one),
             part(metrics.TRACES_RELEASED, 20, reason="quiet"),
             part(metrics.SCREENING_TRACES, 20, outcome="screened"),
+            grows(metrics.KAFKA_RECORDS, 0, at=one),
             is_at(metrics.SCREENING_QUEUE_TRACES, 0, at=one),
             part(metrics.TRACES_EXAMINED, 20, found="interactions"),
             grows(metrics.INTERACTIONS_FOUND, 20, at=one),
             part(metrics.INTERACTIONS, 20, fate="queued"),
             part(metrics.SETTLED, 20, fate="queued"),
+            grows(metrics.INTERACTIONS_MOVED, 0, at=one),
             is_at(metrics.JUDGING_QUEUE_JOBS, 0, at=one),
             is_at(metrics.JUDGING_RUNNING, 0, at=one),
             grows(metrics.JUDGING_QUEUED, 20, at={**one, **faithfulness}),

@@ -6,7 +6,7 @@ from itertools import compress
 
 from collector.assembly import heads
 from collector.assembly.cold import Block, Cold
-from collector.assembly.deliveries import Delivery
+from collector.assembly.deliveries import Delivery, UnderWay
 from collector.assembly.flat import Flat, Origin, Origins, flatten
 from collector.assembly.hints import CONTENT, LOG_EVENTS, OWN, WANTED, HintSearch
 from collector.assembly.open_trace import CUT_COST, ITEM_COST, OpenTrace
@@ -63,6 +63,7 @@ class Assembler:
         self._oversize: dict[bytes, OpenTrace] = {}  # those of them over a cap
         self._apart_bytes = 0
         self._own_groups = OwnGroups()
+        self._under_way = UnderWay()
         self._wheel = Wheel()
         self._closed = Tombstones(options.tombstones // 4, options.dedup_window_seconds)
         self._closed_unhinted = Tombstones(options.tombstones // 4, options.dedup_window_seconds)
@@ -95,6 +96,11 @@ class Assembler:
         return sum(trace.hinted and not trace.receipts for trace in self._apart.values())
 
     @property
+    def hinted_traces(self) -> int:
+        """Open traces in which a hint was seen: they will be handed on."""
+        return len(self._apart) - len(self._unhinted)
+
+    @property
     def held_bytes(self) -> int:
         """Memory that open traces are estimated to take, in bytes of growth of the process."""
         return int((self._apart_bytes + self._cold.bytes) * self._options.memory_factor)
@@ -104,12 +110,7 @@ class Assembler:
         name = bytes.fromhex(trace_id)
         trace = self._apart.get(name)
         if trace is not None:
-            age = self._clock.monotonic() - trace.opened
-            hint = "a hint was seen" if trace.hinted else "no hint seen"
-            return (
-                f"open for {age:.0f} s with {len(trace.spans)} spans and {len(trace.logs)} log records, {hint}, "
-                f"{'local root seen' if trace.root else 'no local root yet'}"
-            )
+            return trace.described(self._clock.monotonic())
         if self._cold.is_open(name):
             age = self._clock.monotonic() - self._cold.opened_at(name)
             return f"open for {age:.0f} s, no hint seen"
@@ -395,20 +396,16 @@ class Assembler:
 
     def _close(self, trace: OpenTrace, reason: Release, now: float) -> None:
         """Close one trace that is held by itself, and hand it on if it has a hint."""
-        name = trace.trace_id
-        del self._apart[name]
-        self._unhinted.pop(name, None)
-        self._oversize.pop(name, None)
-        self._apart_bytes -= trace.bytes
+        self._let_go(trace)
         if not trace.hinted:
             trace.empty()
-            self._closed_unhinted.add((name,))
+            self._closed_unhinted.add((trace.trace_id,))
             self._released[Release.NO_HINT if reason in _IN_TIME else reason].inc()
             return
-        self._closed.add((name,))
+        self._closed.add((trace.trace_id,))
         self._released[reason].inc()
         opened_unix_nano = self._clock.unix_nano() - int((now - trace.opened) * 1e9)
-        released = trace.released(reason, opened_unix_nano)
+        released = trace.released(reason, opened_unix_nano, self._under_way.receipt(trace))
         trace.empty()
         if self._notes is not None:
             self._notes.note(
@@ -418,6 +415,12 @@ class Assembler:
                 f"{'complete' if released.complete else 'incomplete'}",
             )
         self._downstream(released)
+
+    def _let_go(self, trace: OpenTrace) -> None:
+        del self._apart[trace.trace_id]
+        for those in (self._unhinted, self._oversize):
+            those.pop(trace.trace_id, None)
+        self._apart_bytes -= trace.bytes
 
     # --- memory
 
@@ -461,6 +464,14 @@ class Assembler:
         return min(max(shortest, due - now if due is not None else shortest), longest)
 
     # --- the end
+
+    def drop_lost(self) -> None:
+        """Forget the traces of deliveries that are somebody else's now; they may come again, as if never seen."""
+        for trace in [trace for trace in self._apart.values() if trace.lost]:
+            self._let_go(trace)
+            self._released[Release.MOVED].inc()
+            trace.empty()
+        self._closed.forget(self._under_way.lost())
 
     def begin_drain(self) -> None:
         """From now on refuse everything; `tick` goes on closing what is complete."""

@@ -1,4 +1,4 @@
-"""What one request gave to traces that are wanted: they hold its receipt until they are settled."""
+"""What requests gave to traces that are wanted: these hold their receipts until they are settled."""
 
 from __future__ import annotations
 
@@ -52,3 +52,32 @@ class Delivery:
         trace.hold(self._receipt)
         if self._kept is not None:
             self._kept.append(item)
+
+
+class UnderWay:
+    """Traces that were handed on with a receipt and are not settled: those whose delivery is lost will come again."""
+
+    __slots__ = ("_names",)
+
+    def __init__(self) -> None:
+        self._names: dict[Receipt, bytes] = {}
+
+    def receipt(self, trace: OpenTrace) -> Receipt | None:
+        """One receipt for all that a trace holds, which it then holds no more; whoever takes the trace releases it."""
+        parts, trace.receipts = trace.receipts, None
+        if not parts:
+            return None
+
+        def settled() -> None:
+            self._names.pop(receipt, None)
+            for part in parts:
+                part.release()
+
+        receipt = Receipt(settled, parts=parts)
+        self._names[receipt] = trace.trace_id
+        return receipt
+
+    def lost(self) -> list[bytes]:
+        """The ids of those whose delivery is lost; they are under way no more."""
+        lost = [receipt for receipt in self._names if receipt.lost]
+        return [self._names.pop(receipt) for receipt in lost]

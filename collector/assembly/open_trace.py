@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import partial
-
 from collector.assembly.flat import Origin
 from collector.assembly.heads import Clip, cut, local_parent
 from collector.otlp.model import RawItem
@@ -77,12 +74,18 @@ class OpenTrace:
         self.receipts.append(receipt)
         self.bytes += RECEIPT_COST
 
-    def _receipt(self) -> Receipt | None:
-        """One receipt for all that the trace holds, which whoever takes it releases."""
-        receipts, self.receipts = self.receipts, None
-        if not receipts:
-            return None
-        return receipts[0] if len(receipts) == 1 else Receipt(partial(_release, receipts))
+    @property
+    def lost(self) -> bool:
+        """Whether a delivery that it is made of is somebody else's now."""
+        return self.receipts is not None and any(receipt.lost for receipt in self.receipts)
+
+    def described(self, now: float) -> str:
+        """As a sentence, for people."""
+        hint = "a hint was seen" if self.hinted else "no hint seen"
+        return (
+            f"open for {now - self.opened:.0f} s with {len(self.spans)} spans and {len(self.logs)} log records, "
+            f"{hint}, {'local root seen' if self.root else 'no local root yet'}"
+        )
 
     def _place(self, clip: Clip) -> None:
         parent = local_parent(clip)
@@ -98,8 +101,12 @@ class OpenTrace:
     def empty(self) -> None:
         """Let go of the content: the wheel may hold the trace for a while after it was closed."""
         self.spans, self.logs, self.parents = {}, {}, set()
+        receipts, self.receipts = self.receipts or (), None
+        for receipt in receipts:
+            receipt.release()
 
-    def released(self, reason: Release, opened_unix_nano: int) -> ReleasedTrace:
+    def released(self, reason: Release, opened_unix_nano: int, receipt: Receipt | None) -> ReleasedTrace:
+        """As it is handed on, with the receipt that stands for those that it held."""
         # A parent that was not seen makes a local root only when the quiet period ended (rule 3).
         has_root = self.root or (reason is Release.QUIET and self.orphaned())
         return ReleasedTrace(
@@ -113,10 +120,5 @@ class OpenTrace:
             has_root=has_root,
             opened_unix_nano=opened_unix_nano,
             dropped_spans=self.dropped,
-            receipt=self._receipt(),
+            receipt=receipt,
         )
-
-
-def _release(receipts: Sequence[Receipt]) -> None:
-    for receipt in receipts:
-        receipt.release()

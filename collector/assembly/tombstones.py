@@ -31,6 +31,11 @@ class Tombstones:
         self._old = self._young
         self._young = set()
 
+    def forget(self, trace_ids: Sequence[bytes]) -> None:
+        """These are not closed any more."""
+        self._young.difference_update(trace_ids)
+        self._old.difference_update(trace_ids)
+
     def age(self, now: float) -> None:
         """Forget what is older than the window; `now` in monotonic seconds."""
         if now - self._since >= self._half_window:

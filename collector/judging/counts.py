@@ -1,4 +1,4 @@
-"""Conservation of judging, per metric: queued = scored + not_applicable + failed + waiting."""
+"""Conservation of judging, per metric: queued = scored + not_applicable + failed + moved + waiting."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Counts:
     def _birth(self, name: str) -> None:
         self._telemetry.counter(metrics.JUDGING_QUEUED, metric=name)
         self._telemetry.gauge(metrics.JUDGING_WAITING, metric=name)
-        reasons = [("scored", NO_REASON)]
+        reasons = [("scored", NO_REASON), ("moved", NO_REASON)]
         reasons += [("not_applicable", reason.value) for reason in NotApplicableReason]
         reasons += [("failed", reason.value) for reason in FailedReason]
         for outcome, reason in reasons:
@@ -35,6 +35,12 @@ class Counts:
         for name in self._names:
             self._telemetry.inc(metrics.JUDGING_QUEUED, metric=name)
             self._telemetry.gauge(metrics.JUDGING_WAITING, metric=name).inc()
+
+    def moved(self) -> None:
+        """One that waited is another replica's now, and has no result here."""
+        for name in self._names:
+            self._telemetry.gauge(metrics.JUDGING_WAITING, metric=name).dec()
+            self._telemetry.inc(metrics.JUDGING_RESULTS, metric=name, outcome="moved", reason=NO_REASON)
 
     def ended(self, results: Sequence[Result]) -> None:
         """Its results are there; one of a metric that was not announced is counted as queued with its result."""

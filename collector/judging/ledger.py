@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+
+import msgspec
 
 from collector.pipeline.clock import Clock
 
@@ -21,12 +24,19 @@ class Spent:
     interactions: int = 0
 
 
+_VERSION = b"1"
+
+
 class Ledger:
-    """Adds up calls as they are made, failed ones included, and starts anew at midnight UTC."""
+    """Adds up calls as they are made, failed ones included, and starts anew at midnight UTC. As a `Durable` it keeps
+    what the day has spent over a restart, so that restarting is no way around a budget."""
+
+    name = "judging.spent"
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._spent = Spent(self._day())
+        self._kept = self._spent
 
     def _day(self) -> int:
         return self._clock.unix_nano() // _DAY_NANO
@@ -52,3 +62,19 @@ class Ledger:
         """The judging of one interaction ended."""
         spent = self.spent()
         self._spent = replace(spent, interactions=spent.interactions + 1)
+
+    def changed(self) -> Mapping[str, bytes]:
+        """One row, when something was spent since the last call."""
+        if self._spent == self._kept:
+            return {}
+        self._kept = self._spent
+        values = {one.name: getattr(self._spent, one.name) for one in fields(Spent)}
+        return {"day": _VERSION + msgspec.json.encode(values)}
+
+    def restore(self, rows: Mapping[str, bytes]) -> None:
+        """Go on from what the last process had spent today. A row of another version is passed over."""
+        row = rows.get("day", b"")
+        if row.startswith(_VERSION):
+            spent = msgspec.json.decode(row[len(_VERSION) :], type=Spent)
+            if spent.day == self._day():
+                self._spent = self._kept = spent

@@ -243,6 +243,15 @@ class Judging:
         if tasks:
             await asyncio.wait(tasks, timeout=1)
 
+    def drop_lost(self) -> None:
+        """End the jobs that wait and are another replica's now, without a result. Those that run end by themselves."""
+        for queue in (self._fresh, self._again):
+            for job in [job for job in queue if job.screened.receipt is not None and job.screened.receipt.lost]:
+                self._leave(queue, job)
+                job.settled = True
+                self._counts.moved()
+                self._downstream.settled(_settled(job.screened, job.decision, job.segments, ()))
+
     def _end_all(self) -> set[asyncio.Task[None]]:
         """Settle or leave every job, at once. Returns the tasks that were cancelled."""
         for queue in (self._fresh, self._again):

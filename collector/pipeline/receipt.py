@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 
 class Receipt:
@@ -12,18 +12,45 @@ class Receipt:
     a part of it calls `hold` before the giver calls `release`. When the last lets go, `settled` is called, once.
     Single-threaded: everything that holds lives on the event loop. It is never pickled; what goes to a worker
     process goes without.
+
+    A delivery can be lost to somebody else, who is given it anew (a Kafka partition that moved): what was made of it
+    here is then dropped by its holder, uncounted. It can be rejected by who finds out late that it can not be read.
+    `parts` are the receipts that one receipt for several deliveries stands for.
     """
 
-    __slots__ = ("_holders", "_settled")
+    __slots__ = ("_holders", "_lost", "_parts", "_rejected", "_settled")
 
-    def __init__(self, settled: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        settled: Callable[[], None],
+        *,
+        parts: Sequence[Receipt] = (),
+        rejected: Callable[[str], None] | None = None,
+    ) -> None:
         self._holders = 1
         self._settled = settled
+        self._rejected = rejected
+        self._parts = parts
+        self._lost = False
 
     @property
     def open(self) -> bool:
         """Whether somebody still needs the delivery."""
         return self._holders > 0
+
+    @property
+    def lost(self) -> bool:
+        """Whether it, or a part of it, is somebody else's now."""
+        return self._lost or any(part.lost for part in self._parts)
+
+    def lose(self) -> None:
+        """It is somebody else's from now on. Holders let go as always."""
+        self._lost = True
+
+    def reject(self, reason: str) -> None:
+        """It can not be read, for a reason that is a constant of the code; tells its source, which counts it."""
+        if self._rejected is not None:
+            self._rejected(reason)
 
     def hold(self) -> None:
         """One more needs it. Raises RuntimeError when it has been settled: it can not be unsettled."""

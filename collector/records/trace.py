@@ -17,6 +17,7 @@ class Release(StrEnum):
     EVICTED_OVERSIZE = "evicted_oversize"  # over the per-trace cap
     EVICTED_MEMORY = "evicted_memory"  # memory limit reached
     DRAIN = "drain"  # shutdown
+    MOVED = "moved"  # its Kafka partition is another replica's now, which is given it anew: dropped, never handed on
     NO_HINT = "no_hint"  # nothing in it that a convention reads: dropped, never handed on
 
 
@@ -29,7 +30,8 @@ class ReleasedTrace:
     handed to worker processes. `kept_probability` is below 1 where
     screening shed traces by hash because it could not keep up; it is a factor of every weight that follows.
     `receipt`, where its source keeps count, is held until all that was found in it is settled; it stays in this
-    process.
+    process. A plain record, which needs no assembly, comes in the same form: `record` is its JSON text, there are no
+    spans, and `trace_id` is the name by which it is known where it has no id of its own.
     """
 
     trace_id: str
@@ -41,6 +43,7 @@ class ReleasedTrace:
     dropped_spans: int = 0
     kept_probability: float = 1.0
     receipt: Receipt | None = field(default=None, compare=False, repr=False)
+    record: bytes | None = None
 
     @property
     def complete(self) -> bool:

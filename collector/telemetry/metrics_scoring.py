@@ -191,7 +191,7 @@ JUDGING_QUEUED = _metric(
     MetricSpec(
         "groundwatch_judging_queued_total",
         Type.COUNTER,
-        "Interactions queued for judging, per metric; queued = scored + not_applicable + failed + waiting.",
+        "Interactions queued for judging, per metric; queued = scored + not_applicable + failed + moved + waiting.",
         {"metric": None},
         group="judging",
     )
@@ -200,8 +200,9 @@ JUDGING_RESULTS = _metric(
     MetricSpec(
         "groundwatch_judging_results_total",
         Type.COUNTER,
-        "Judged interactions per metric, by outcome; the reason says why there is no score ('none' for scored).",
-        {"metric": None, "outcome": OUTCOMES, "reason": None},
+        "Judged interactions per metric, by outcome; the reason says why there is no score ('none' for scored, and for "
+        "moved: their Kafka partition went to another replica while they waited).",
+        {"metric": None, "outcome": (*OUTCOMES, "moved"), "reason": None},
         group="judging",
     )
 )

@@ -25,12 +25,15 @@ def broken(now: Metrics) -> list[str]:
             now.total("groundwatch_traces_open") + now.total("groundwatch_traces_released_total"),
         )
     )
-    handed_on = now.total("groundwatch_traces_released_total") - now.total(
-        "groundwatch_traces_released_total", reason="no_hint"
+    handed_on = (
+        now.total("groundwatch_traces_released_total")
+        - now.total("groundwatch_traces_released_total", reason="no_hint")
+        - now.total("groundwatch_traces_released_total", reason="moved")
+        + now.total("groundwatch_records_received_total")
     )
     laws.append(
         (
-            "traces: released with a hint = sum of screening's outcomes (when nothing waits)",
+            "traces: released with a hint, and records = sum of screening's outcomes (when nothing waits)",
             handed_on,
             now.total("groundwatch_screening_traces_total"),
         )
@@ -47,15 +50,16 @@ def broken(now: Metrics) -> list[str]:
     laws.append(("interactions: found = sum of the fates", found, sum(fates.values())))
     laws.append(
         (
-            "interactions: not filtered = settled (when nothing waits)",
+            "interactions: not filtered = settled + moved (when nothing waits)",
             found - fates["filtered"],
-            now.total("groundwatch_interactions_settled_total"),
+            now.total("groundwatch_interactions_settled_total")
+            + now.total("groundwatch_interactions_moved_total"),
         )
     )
     for metric in now.by("groundwatch_judging_queued_total", "metric"):
         laws.append(
             (
-                f"{metric}: queued = scored + not applicable + failed + waiting",
+                f"{metric}: queued = scored + not applicable + failed + moved + waiting",
                 now.total("groundwatch_judging_queued_total", metric=metric),
                 now.total("groundwatch_judging_results_total", metric=metric)
                 + now.total("groundwatch_judging_waiting", metric=metric),
