@@ -274,7 +274,7 @@ def build(
             otlp=otlp_http,
             token=token,
             loopback=config.loopback,
-            more=drift_routes(detection, token=token),
+            more=drift_routes(detection),
         ),
         host=config.receivers.http.host,
         port=config.receivers.http.port,

@@ -16,6 +16,7 @@ COMMANDS = {
     "score": "score records from a file",
     "inspect": "show which interactions are found in recorded telemetry, and how",
     "why": "say what became of a trace",
+    "drift": "list the means that are watched for getting worse, acknowledge an alarm",
     "config": "print the configuration's schema, an example, or what is in force",
     "bench-judge": "say how good, dear, fast and noisy a judge is on labelled records",
     "sampling-plan": "say what a traffic and a budget give: how many judged, cost, intervals, alerts",

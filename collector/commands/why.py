@@ -3,24 +3,17 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 
-import httpx
-
-from collector.commands.common import through_proxies
+from collector.commands.page import DEFAULT_URL, NoAnswer, add_token_argument, ask
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("trace_id", metavar="TRACE_ID", help="32 hex digits, as your tracing backend shows it")
     parser.add_argument(
-        "--url", default="http://127.0.0.1:4318", help="where groundwatch serves its page (default: %(default)s)"
+        "--url", default=DEFAULT_URL, help="where groundwatch serves its page (default: %(default)s)"
     )
-    parser.add_argument(
-        "--token-env",
-        metavar="NAME",
-        help="environment variable that holds the page's token, where one is configured",
-    )
+    add_token_argument(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -28,23 +21,11 @@ def run(args: argparse.Namespace) -> int:
     if len(trace_id) != 32 or any(c not in "0123456789abcdef" for c in trace_id):
         sys.stderr.write(f"{args.trace_id!r} is not a trace id: it has 32 hex digits\n")
         return 2
-    headers = {}
-    if args.token_env:
-        token = os.environ.get(args.token_env)
-        if not token:
-            sys.stderr.write(f"the environment variable {args.token_env!r} is not set\n")
-            return 2
-        headers["authorization"] = f"Bearer {token}"
     try:
-        reply = httpx.get(
-            f"{args.url.rstrip('/')}/api/v1/why/{trace_id}",
-            headers=headers,
-            timeout=10,
-            trust_env=through_proxies(args.url),
-        )
-    except httpx.HTTPError as error:
-        sys.stderr.write(f"{args.url}: no answer ({error}): is groundwatch running there? Give another --url\n")
-        return 1
+        reply = ask(args.url, f"/api/v1/why/{trace_id}", token_env=args.token_env)
+    except NoAnswer as error:
+        sys.stderr.write(f"{error}\n")
+        return error.code
     if reply.status_code == 404:
         sys.stdout.write(
             f"{trace_id}: nothing is known. It never arrived here, is still open (a trace closes about ten seconds "

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import json
 from collections.abc import Callable
 from dataclasses import asdict
@@ -14,7 +13,6 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from collector.estimates.detect_choice import Watched
-from collector.web.access import Token
 
 _MAX_BODY_BYTES = 4_096
 
@@ -28,13 +26,12 @@ class Drift(Protocol):
     def learn(self, name: str) -> Watched: ...
 
 
-def routes(drift: Drift, *, token: Token) -> list[Route]:
+def routes(drift: Drift) -> list[Route]:
     """`GET /api/v1/drift` lists; `POST /api/v1/drift/{ack,reset,learn}` with `{"series": NAME}` acts.
 
-    They stand behind the same token as the rest of the API. Nothing is changed by a GET, nor by what a page of
-    another origin can make a browser send: the body must be declared as JSON, which such a page may not do unasked,
-    an `Origin` must be our own, and without a token the request must name this machine, so that no foreign name
-    can be pointed at it.
+    They stand behind the same guard as the rest of the API, which also refuses foreign names of this machine. Nothing
+    is changed by a GET, nor by what a page of another origin can make a browser send: the body must be declared as
+    JSON, which such a page may not do unasked, and an `Origin` must be our own.
     """
 
     async def listed(request: Request) -> Response:
@@ -42,7 +39,7 @@ def routes(drift: Drift, *, token: Token) -> list[Route]:
 
     def acting(act: Callable[[str], Watched]) -> Callable[[Request], object]:
         async def acted(request: Request) -> Response:
-            refusal = _refusal(request, token)
+            refusal = _refusal(request)
             if refusal is not None:
                 return refusal
             name = await _series(request)
@@ -66,25 +63,14 @@ def routes(drift: Drift, *, token: Token) -> list[Route]:
     ]
 
 
-def _refusal(request: Request, token: Token) -> Response | None:
+def _refusal(request: Request) -> Response | None:
     headers = request.headers
     if headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
         return _no(415, "send the body as content-type: application/json")
-    host = headers.get("host", "")
     origin = headers.get("origin")
-    if origin is not None and urlsplit(origin).netloc.lower() != host.lower():
+    if origin is not None and urlsplit(origin).netloc.lower() != headers.get("host", "").lower():
         return _no(403, "this comes from a page of another origin")
-    if token() is None and not _this_machine(host):
-        return _no(403, "without a token (web.token_file) changes are taken only by this machine's own name")
     return None
-
-
-def _this_machine(host: str) -> bool:
-    name = urlsplit(f"//{host}").hostname or ""
-    try:
-        return ipaddress.ip_address(name).is_loopback
-    except ValueError:
-        return name == "localhost"
 
 
 async def _series(request: Request) -> str | None:
