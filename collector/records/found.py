@@ -27,6 +27,7 @@ class Mark(StrEnum):
     NO_QUESTION = "no_question"
     NO_RESPONSE = "no_response"
     OWN_EVALUATION = "own_evaluation"  # carries groundwatch's marker; never scored
+    REPLAYED = "replayed"  # fed again from a recording, not live
 
 
 @dataclass(frozen=True, slots=True)
