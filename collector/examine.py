@@ -6,8 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
+from collector.extract.conventions.record import UnreadableRecord
 from collector.extract.extractor import Extractor, Seen
 from collector.extract.options import Options as ExtractOptions
+from collector.extract.record import found_in
 from collector.otlp.decode import Decoder, MalformedItem
 from collector.otlp.model import RawItem
 from collector.records.found import Found, Mark
@@ -34,22 +36,36 @@ class Examination:
     screening: ScreeningOptions
 
     def __call__(self) -> Callable[[list[ReleasedTrace]], list[Examined]]:
-        examiner = Examiner(Extractor(self.extract), Decoder(max_entries=_DECODER_ENTRIES))
+        examiner = Examiner(self.extract, Extractor(self.extract), Decoder(max_entries=_DECODER_ENTRIES))
         return handler(examiner.examine, Screen(self.screening))
 
 
 class Examiner:
     """Finds the interactions of a released trace."""
 
-    def __init__(self, extractor: Extractor, decoder: Decoder) -> None:
+    def __init__(self, options: ExtractOptions, extractor: Extractor, decoder: Decoder) -> None:
+        self._options = options
         self._extractor = extractor
         self._decoder = decoder
 
     def examine(self, trace: ReleasedTrace) -> tuple[tuple[Found, ...], str, int]:
-        """The interactions, what was seen, and how many items could not be decoded.
+        """The interactions, what was seen, and how many items could not be decoded."""
+        found, seen, malformed = (
+            self._in_spans(trace) if trace.record is None else self._in_record(trace.record, trace.trace_id)
+        )
+        if found and all(Mark.NOT_RAG in one.marks for one in found):
+            seen = "chat_only"
+        return found, seen, malformed
 
-        A trace with a malformed item is not complete: what the item held may be the very context that is missing.
-        """
+    def _in_record(self, text: bytes, name: str) -> tuple[tuple[Found, ...], str, int]:
+        try:
+            found = found_in(text, self._options, name=name)
+        except UnreadableRecord:
+            return (), "nothing", 1
+        return ((found,), "interactions", 0) if found is not None else ((), "nothing", 0)
+
+    def _in_spans(self, trace: ReleasedTrace) -> tuple[tuple[Found, ...], str, int]:
+        """A trace with a malformed item is not complete: what the item held may be the very context that is missing."""
         spans, bad_spans = _decoded(self._decoder.span, trace.spans)
         logs, bad_logs = _decoded(self._decoder.log_record, trace.logs)
         malformed = bad_spans + bad_logs
@@ -57,10 +73,7 @@ class Examiner:
         found = extraction.found
         if malformed:
             found = tuple(replace(one, marks=one.marks | {Mark.MALFORMED_SPAN}) for one in found)
-        seen = _SEEN[extraction.seen]
-        if found and all(Mark.NOT_RAG in one.marks for one in found):
-            seen = "chat_only"
-        return found, seen, malformed
+        return found, _SEEN[extraction.seen], malformed
 
 
 def _decoded(decode: Callable[[RawItem], _T], items: tuple[RawItem, ...]) -> tuple[list[_T], int]:

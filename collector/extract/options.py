@@ -59,6 +59,15 @@ class RecordPaths(BaseModel):
     user: Key = Field(default="user", description="Path of the user id.")
     tenant: Key = Field(default="tenant", description="Path of the tenant.")
     service: Key = Field(default="service", description="Path of the service's name.")
+    environment: Key = Field(default="environment", description="Path of the deployment environment's name.")
+    attributes: Key = Field(
+        default="attributes", description="Path of an object of further values, for filters and segments."
+    )
+    time: Key = Field(
+        default="time",
+        description="Path of the time of the answer: ISO 8601, or a number since 1970 in seconds, milliseconds, "
+        "microseconds or nanoseconds, told by its size.",
+    )
 
 
 class Options(BaseModel):

@@ -17,7 +17,9 @@ class Release(StrEnum):
     EVICTED_OVERSIZE = "evicted_oversize"  # over the per-trace cap
     EVICTED_MEMORY = "evicted_memory"  # memory limit reached
     DRAIN = "drain"  # shutdown
-    MOVED = "moved"  # its Kafka partition is another replica's now, which is given it anew: dropped, never handed on
+    MOVED = (
+        "moved"  # its Kafka partition is another replica's now, which is given it anew: dropped, never handed on
+    )
     NO_HINT = "no_hint"  # nothing in it that a convention reads: dropped, never handed on
 
 

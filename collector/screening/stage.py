@@ -50,6 +50,8 @@ def size_of(trace: ReleasedTrace) -> int:
     """Bytes that a waiting trace is counted with; resources and scopes are shared, and counted once a trace."""
     items = (*trace.spans, *trace.logs)
     shared = {id(part): len(part) for item in items for part in (item.resource, item.scope)}
+    if trace.record is not None:
+        return _TRACE_OVERHEAD + len(trace.record)
     return _TRACE_OVERHEAD + sum(len(item.data) + _ITEM_OVERHEAD for item in items) + sum(shared.values())
 
 
@@ -111,6 +113,12 @@ class Screening:
         return len(self._queue) + self._under_way
 
     @property
+    def fill(self) -> float:
+        """How full the queue is, in traces or bytes, whichever is fuller: 1 is full."""
+        options = self._options
+        return max(len(self._queue) / options.queue_traces, self._bytes / options.queue_bytes)
+
+    @property
     def waiting_bytes(self) -> int:
         """Bytes of the traces that wait."""
         return self._bytes
@@ -151,7 +159,7 @@ class Screening:
         hash, the probability only on those before it, so the inverse probability is its weight.
         """
         options = self._options
-        fill = max(len(self._queue) / options.queue_traces, self._bytes / options.queue_bytes)
+        fill = self.fill
         keep = 1.0
         if fill > options.shed_from:
             over = min(1.0, (fill - options.shed_from) / (1.0 - options.shed_from))
@@ -248,6 +256,8 @@ class Screening:
             self._outcomes["screened"].inc()
             self._examined[one.seen if one.seen in self._examined else "error"].inc()
             self._malformed.inc(one.malformed)
+            if one.malformed and trace.record is not None and receipt is not None:
+                receipt.reject("unreadable_record")
             for screened in one.screened:
                 if receipt is not None:
                     receipt.hold()

@@ -38,8 +38,8 @@ def read_record(record: Json, options: Options, *, fallback_id: str = "") -> Fou
         marks.add(Mark.NO_RESPONSE)
     if contexts is None:
         marks.add(Mark.NOT_RAG)
-    ident = as_scalar_text(_at(record, paths.id)) or fallback_id or _hash(record)
-    turns = messages(_at(record, paths.history), options.max_json_bytes) or ()
+    ident = as_scalar_text(at_path(record, paths.id)) or fallback_id or _hash(record)
+    turns = messages(at_path(record, paths.history), options.max_json_bytes) or ()
     return Found(
         interaction=Interaction(
             id=ident,
@@ -52,18 +52,18 @@ def read_record(record: Json, options: Options, *, fallback_id: str = "") -> Fou
             ],
         ),
         convention="record",
-        service=as_scalar_text(_at(record, paths.service)) or "",
-        model=as_scalar_text(_at(record, paths.model)),
-        session=as_scalar_text(_at(record, paths.session)),
-        user=as_scalar_text(_at(record, paths.user)),
-        tenant=as_scalar_text(_at(record, paths.tenant)),
+        service=as_scalar_text(at_path(record, paths.service)) or "",
+        model=as_scalar_text(at_path(record, paths.model)),
+        session=as_scalar_text(at_path(record, paths.session)),
+        user=as_scalar_text(at_path(record, paths.user)),
+        tenant=as_scalar_text(at_path(record, paths.tenant)),
         marks=frozenset(marks),
         rules={"question": paths.question, "contexts": paths.contexts, "response": paths.response},
     )
 
 
 def _contexts(record: Mapping[str, Json], path: str, options: Options) -> tuple[Passage, ...] | None:
-    value = _at(record, path)
+    value = at_path(record, path)
     if value is None:
         return None
     found = documents(value, options.max_json_bytes, loose=True) if isinstance(value, list | dict) else None
@@ -75,13 +75,13 @@ def _contexts(record: Mapping[str, Json], path: str, options: Options) -> tuple[
 
 
 def _text(record: Mapping[str, Json], path: str) -> str | None:
-    value = _at(record, path)
+    value = at_path(record, path)
     if value is None or isinstance(value, str):
         return as_text(value)
     raise UnreadableRecord(f"{path}: expected a text, got {str(value)[:80]!r}")
 
 
-def _at(value: Json, path: str) -> Json:
+def at_path(value: Json, path: str) -> Json:
     """The value at a dotted path; a key that itself holds the dots wins; None where there is nothing."""
     if isinstance(value, dict) and path in value:
         return value[path]
