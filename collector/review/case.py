@@ -56,7 +56,7 @@ class CaseResult:
     """One scorer's outcome, as `scorers.outcome.Result` has it, in a form that is plain JSON.
 
     `score` is None unless `outcome` is *scored*; `reason` is None if it is. `evidence` and `verdicts` quote the
-    interaction.
+    interaction. `quality` is False for what describes the interaction and is neither good nor bad.
     """
 
     metric: str
@@ -77,6 +77,7 @@ class CaseResult:
     attempt: int = 0
     probability: float = 1.0
     lower_is_better: bool = False
+    quality: bool = True
 
     @property
     def key(self) -> tuple[str, str, str, str, int]:
@@ -190,7 +191,9 @@ class Case:
     def lowest(self) -> float | None:
         """The least score of those where more is better: of the judge's, else of the local ones; first tries only."""
         scored = [
-            one for one in self.results if one.score is not None and not one.lower_is_better and not one.attempt
+            one
+            for one in self.results
+            if one.score is not None and one.quality and not one.lower_is_better and not one.attempt
         ]
         judged = [one for one in scored if one.kind == Kind.JUDGED]
         return min((one.score for one in judged or scored if one.score is not None), default=None)

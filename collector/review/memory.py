@@ -129,6 +129,8 @@ class MemoryStore:
         return Erased(tuple(case.id for case in gone), sum(len(case.labels) for case in gone))
 
     def retain(self) -> int:
+        if len(self._cases) <= self._max_cases:
+            return 0
         order = sorted(
             self._cases.values(),
             key=lambda case: (case.in_effect.golden, bool(case.in_effect.authors), case.ended_unix),

@@ -38,6 +38,8 @@ REVIEW_REASONS = (
     "ingested",
 )
 
+REVIEW_FEEDBACK_OUTCOMES = ("picked", "attached", "content", "unknown")
+
 REVIEW_PICKED = _metric(
     MetricSpec(
         "groundwatch_review_picked_total",
@@ -90,7 +92,7 @@ REVIEW_FEEDBACK = _metric(
         Type.COUNTER,
         "Users' feedback: picked (made a case), attached (to a case that was there), content (good, or over the quota: "
         "no case), or unknown (its interaction is not remembered).",
-        {"outcome": ("picked", "attached", "content", "unknown")},
+        {"outcome": REVIEW_FEEDBACK_OUTCOMES},
         group="review",
     )
 )

@@ -1,0 +1,75 @@
+"""The latest interactions, so that what is said of them later finds them."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass
+
+from collector.records.settled import Settled
+
+_OVERHEAD_BYTES = 8_192
+
+
+@dataclass(slots=True)
+class Remembered:
+    """An interaction, and whether it is a case by now."""
+
+    settled: Settled
+    bytes: int
+    kept: bool
+
+
+class Recent:
+    """Holds at most `max_items` interactions and about `max_bytes`, in memory; the oldest goes first."""
+
+    def __init__(self, *, max_items: int, max_bytes: int) -> None:
+        self._max_items = max_items
+        self._max_bytes = max_bytes
+        self._bytes = 0
+        self._by_id: OrderedDict[str, Remembered] = OrderedDict()
+        self._names: dict[tuple[str, str], str] = {}
+
+    def __len__(self) -> int:
+        return len(self._by_id)
+
+    def add(self, settled: Settled, *, kept: bool) -> None:
+        size = _size(settled)
+        if self._max_items <= 0 or size > self._max_bytes:
+            return
+        case_id = settled.found.interaction.id
+        if case_id in self._by_id:
+            self._drop(case_id)
+        self._by_id[case_id] = Remembered(settled, size, kept)
+        self._bytes += size
+        for name in _names(settled):
+            self._names[name] = case_id
+        while len(self._by_id) > self._max_items or self._bytes > self._max_bytes:
+            self._drop(next(iter(self._by_id)))
+
+    def find(self, *, case_id: str = "", trace_id: str = "", response_id: str = "") -> Remembered | None:
+        """By the first of them that is given. A trace that holds several interactions stands for its latest."""
+        if not case_id:
+            name = ("response", response_id) if response_id else ("trace", trace_id)
+            case_id = self._names.get(name, "")
+        return self._by_id.get(case_id)
+
+    def _drop(self, case_id: str) -> None:
+        dropped = self._by_id.pop(case_id)
+        self._bytes -= dropped.bytes
+        for name in _names(dropped.settled):
+            if self._names.get(name) == case_id:
+                del self._names[name]
+
+
+def _names(settled: Settled) -> list[tuple[str, str]]:
+    found = settled.found
+    names = [("trace", one) for one in found.trace_ids]
+    return [*names, ("response", found.response_id)] if found.response_id else names
+
+
+def _size(settled: Settled) -> int:
+    interaction = settled.found.interaction
+    texts = [interaction.question, interaction.response, interaction.reference]
+    texts += [passage.text for passage in interaction.contexts or ()]
+    texts += [turn.text for turn in interaction.history]
+    return _OVERHEAD_BYTES + sum(len(text) for text in texts if text)
