@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import logging
-import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from collector import __version__
 from collector.assembly.assembler import Assembler
-from collector.config import Config, LogFormat
+from collector.config import Config
 from collector.configfile import ConfigError
+from collector.durability import make_books
 from collector.estimates.detect import Detection
 from collector.estimates.estimates import Estimates
 from collector.estimates.measures import Measure
 from collector.examine import Examination
-from collector.exporters.endpoint import OwnEndpointError, refuse_own
 from collector.exporters.exemplars import ScoreExemplars
-from collector.exporters.otlp_client import make_exporter
-from collector.exporters.otlp_events import EvaluationEvents
 from collector.exporters.prometheus import PrometheusExporter
 from collector.extract.extractor import trace_hints
 from collector.flow import Flow
@@ -30,10 +26,20 @@ from collector.judging.shadow import SideBySide, shadow_info
 from collector.judging.stage import Judging
 from collector.judging.watch import Watch
 from collector.otlp.request import Interner
-from collector.pipeline.clock import Clock, SystemClock
+from collector.parts import (
+    StartError,
+    authenticator_of,
+    configure_logging,
+    evaluation_events_of,
+    fingerprints_of,
+    judge_line,
+    needs_restart,
+    start_lines,
+)
+from collector.pipeline.clock import SystemClock
 from collector.pipeline.lock import StateDir
+from collector.pipeline.store import Reached, pass_by
 from collector.pipeline.workers import WorkerPool
-from collector.receivers.auth import Authenticator, NoTokens, providers
 from collector.receivers.border import Border
 from collector.receivers.otlp_grpc import OtlpGrpc
 from collector.receivers.otlp_http import OtlpHttp, uvicorn_tls
@@ -45,7 +51,7 @@ from collector.screening.screen import Examined
 from collector.screening.stage import Screening
 from collector.service import Background, Part, Service
 from collector.telemetry import metrics
-from collector.telemetry.events import Event, Events, JsonFormatter, Level, TextFormatter
+from collector.telemetry.events import Event, Events, Level
 from collector.telemetry.instruments import Telemetry
 from collector.telemetry.loop_lag import LoopLag
 from collector.telemetry.process import describe_process
@@ -57,12 +63,11 @@ from collector.web.overview import Overview
 from collector.web.recent import Recent
 from collector.web.server import HttpServer
 from scorers.errors import ScorerError
-from scorers.interaction import Interaction
 from scorers.judge.client import Runtime
 from scorers.judge.service import Judge
 from scorers.local import build as build_local
 from scorers.local import describe as describe_local
-from scorers.scorer import Direction, LocalScorer, Tier
+from scorers.scorer import Direction, Tier
 
 _LOG_EVENT_HINTS = (b"gen_ai.operation.name", b"gen_ai.system")
 """Spans with these may have their content in log records, which come in requests of their own, mostly later."""
@@ -74,19 +79,16 @@ _FLUSH_RESERVE_SECONDS = 3.0
 """Of the grace time, what is kept back from judging so that results can still be sent."""
 
 
-class StartError(Exception):
-    """The configuration is well-formed but can not be used here; the text says what to change."""
-
-
 def build(
     config: Config,
     environment: Mapping[str, str],
     *,
     announce: Callable[[str], object],
     reread: Callable[[], Config],
+    reached: Reached = pass_by,
 ) -> Service:
     """Make every part and join them. `announce` is given the start's lines once all is ready; `reread` gives the
-    configuration anew when SIGHUP asks for it.
+    configuration anew when SIGHUP asks for it; `reached` is for tests of crashes.
 
     Opens no port; raises StartError when the configuration can not work here.
     """
@@ -144,7 +146,7 @@ def build(
             clock=clock,
             telemetry=telemetry,
             seed=config.seed,
-            fingerprints=_fingerprints(local),
+            fingerprints=fingerprints_of(local),
         )
         detection = Detection(
             config.estimates.detection,
@@ -161,8 +163,17 @@ def build(
         raise StartError(str(error)) from error
     estimates.expect(sampler.listed_segments())
     recent = Recent(clock, lower)
-    evaluation_events = _evaluation_events(config, clock, telemetry)
+    evaluation_events = evaluation_events_of(config, clock, telemetry)
     exemplars = ScoreExemplars(telemetry, [metric.metric for metric in asked.metrics] if asked is not None else [])
+    books = make_books(
+        config,
+        [detection, ledger],
+        clock=clock,
+        telemetry=telemetry,
+        events=events,
+        reason=health.set,
+        reached=reached,
+    )
     sinks = [estimates.settle, detection.settle, exemplars.settle, recent.settle]
     if evaluation_events is not None:
         sinks.append(evaluation_events.settle)
@@ -174,6 +185,7 @@ def build(
         telemetry=telemetry,
         seen=estimates.seen,
         diagnose=estimates.diagnose,
+        books=books,
     )
     judging: Judging | None = None
     watch: Watch | None = None
@@ -230,7 +242,7 @@ def build(
         )
         for transport in ("grpc", "http")
     }
-    auth = _authenticator(config, environment, clock)
+    auth = authenticator_of(config, environment, clock)
     grpc = OtlpGrpc(options=config.receivers, border=borders["grpc"], auth=auth)
     otlp_http = OtlpHttp(options=config.receivers, border=borders["http"], auth=auth)
     loop_lag = LoopLag(telemetry, clock)
@@ -250,13 +262,15 @@ def build(
         registry=telemetry.registry,
         recent=recent,
         health=health,
-        judge=lambda: _judge_line(config, judge),
+        judge=lambda: judge_line(config, judge),
         directions=directions,
         notes=notes,
         clock=clock,
         watched=detection.watched,
     )
-    exporter = PrometheusExporter(telemetry.registry, [estimates, detection], before=refresh)
+    exporter = PrometheusExporter(
+        telemetry.registry, [estimates, detection], before=refresh, commit=books.commit if books else None
+    )
 
     def explain(trace_id: str) -> list[dict[str, object]]:
         told = ring.explain(trace_id)
@@ -285,8 +299,12 @@ def build(
     async def start_process() -> None:
         unclean = state.open() if state is not None else False
         describe_process(telemetry, version=__version__, unclean_shutdown=unclean)
+        if books is not None:
+            books.open()
 
     async def stop_process(_: float) -> None:
+        if books is not None:
+            await books.close()
         if state is not None:
             state.close()
 
@@ -323,7 +341,7 @@ def build(
                 await one.close()
 
     async def stop_background(_: float) -> None:
-        for task in (ticking, lagging, slots):
+        for task in (ticking, lagging, slots, keeping):
             if task is not None:
                 await task.stop()
 
@@ -343,9 +361,15 @@ def build(
     ticking = Background("assembly", tick, on_end=health.set, events=events)
     lagging = Background("loop lag", loop_lag.run, on_end=health.set, events=events)
     slots = Background("judging", judging.run, on_end=health.set, events=events) if judging is not None else None
+    keeping = Background("books", books.run, on_end=health.set, events=events) if books is not None else None
     watching = (
         Background("judge watch", watch.run, on_end=health.set, events=events) if watch is not None else None
     )
+
+    async def start_background() -> None:
+        for task in (lagging, keeping):
+            if task is not None:
+                await task.start()
 
     async def start_judging() -> None:
         for task in (slots, watching):
@@ -360,7 +384,7 @@ def build(
         "assembly": Part("assembly", ticking.start, drain_assembly),
         "grpc": Part("OTLP/gRPC", grpc.start if config.receivers.grpc.enabled else None, stop_receivers),
         "http": Part("HTTP", http.start, http.stop),
-        "background": Part("background", lagging.start, stop_background),
+        "background": Part("background", start_background, stop_background),
     }
     # Downstream starts first and upstream stops first; the HTTP port, which also serves /metrics, closes last.
     start = ("process", "events", "judging", "screening", "assembly", "background", "http", "grpc")
@@ -404,88 +428,3 @@ def build(
         on_ready=on_ready,
         on_reload=on_reload,
     )
-
-
-def needs_restart(old: Config, new: Config) -> list[str]:
-    """The sections that differ and can not be changed while running."""
-    level = new.process.log_level
-    same = {"sampling": new.sampling, "process": old.process.model_copy(update={"log_level": level})}
-    was = old.model_copy(update=same)
-    changed = [name for name in Config.model_fields if getattr(was, name) != getattr(new, name)]
-    if old.sampling.segments != new.sampling.segments:
-        changed.append("sampling.segments")
-    return changed
-
-
-def _fingerprints(local: Sequence[LocalScorer]) -> dict[Measure, str]:
-    """What the results of these scorers carry: any interaction gives one of each, an empty one too."""
-    results = (result for scorer in local for found in scorer.score([Interaction("start")]) for result in found)
-    return {Measure(result.scorer, result.kind, result.tier): result.fingerprint for result in results}
-
-
-def _evaluation_events(config: Config, clock: Clock, telemetry: Telemetry) -> EvaluationEvents | None:
-    options = config.export.otlp
-    if options is None:
-        return None
-    http, grpc = config.receivers.http, config.receivers.grpc
-    try:
-        refuse_own(options.endpoint, [(http.host, http.port), (grpc.host, grpc.port)])
-        exporter = make_exporter(options)
-    except (OwnEndpointError, OSError, ValueError) as error:
-        raise StartError(f"export.otlp: {error}") from error
-    return EvaluationEvents(
-        options,
-        exporter,
-        version=__version__,
-        content=config.export.content,
-        clock=clock,
-        telemetry=telemetry,
-    )
-
-
-def _authenticator(config: Config, environment: Mapping[str, str], clock: Clock) -> Authenticator | None:
-    if not config.receivers.tokens:
-        return None
-    try:
-        return Authenticator(providers(config.receivers.tokens, environ=environment, clock=clock))
-    except NoTokens as error:
-        raise StartError(f"receivers.tokens: {error}") from error
-
-
-def _judge_line(config: Config, judge: Judge | None) -> str:
-    if judge is None or config.judge is None:
-        return "none; local scores only"
-    cause = judge.down_because()
-    return f"{config.judge.model}, down: {cause}" if cause else config.judge.model
-
-
-def configure_logging(config: Config) -> logging.Logger:
-    """Log to standard error, in the configured format; returns the logger of our events."""
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(JsonFormatter() if config.process.log_format is LogFormat.JSON else TextFormatter())
-    root = logging.getLogger()
-    root.handlers = [handler]
-    root.setLevel(logging.WARNING)
-    logger = logging.getLogger("groundwatch")
-    logger.setLevel(config.process.log_level.upper())
-    return logger
-
-
-def start_lines(
-    config: Config, *, http_port: int, grpc_port: int, notes: Sequence[str], environment: Mapping[str, str]
-) -> list[str]:
-    """What a person is told when all is ready: the addresses, what is not run, and how to have more."""
-    scheme = "https" if config.receivers.tls is not None else "http"
-    http = f"{scheme}://{config.receivers.http.host}:{http_port}"
-    lines = [f"groundwatch {__version__} is ready", f"  OTLP/HTTP    {http}/v1/traces  /v1/logs"]
-    if config.receivers.grpc.enabled:
-        lines.append(f"  OTLP/gRPC    {scheme}://{config.receivers.grpc.host}:{grpc_port}")
-    lines += [f"  status page  {http}/", f"  metrics      {http}/metrics"]
-    lines += [f"  {note}" for note in notes]
-    if config.judge is None and environment.get("OPENAI_API_KEY"):
-        lines.append(
-            "  OPENAI_API_KEY is set but nothing is sent unasked; to judge a sample with it: "
-            "GROUNDWATCH_JUDGE_BASE_URL=https://api.openai.com/v1 GROUNDWATCH_JUDGE_MODEL=gpt-4o-mini "
-            "GROUNDWATCH_JUDGE_API_KEY__ENV=OPENAI_API_KEY groundwatch run"
-        )
-    return lines

@@ -15,6 +15,7 @@ from collector.estimates.options import Options as Estimates
 from collector.exporters.options import Options as Export
 from collector.extract.options import Options as Extract
 from collector.judging.options import Options as Judging
+from collector.pipeline.options import BooksOptions, SpoolOptions
 from collector.receivers.options import Options as Receivers
 from collector.sampling.options import Options as Sampling
 from collector.screening.options import Options as Screening
@@ -36,6 +37,16 @@ class LogLevel(StrEnum):
     ERROR = "error"
 
 
+class Durability(StrEnum):
+    MEMORY = "memory"
+    SPOOL = "spool"
+
+
+class Sync(StrEnum):
+    NORMAL = "normal"
+    FULL = "full"
+
+
 class Process(BaseModel):
     """The process itself."""
 
@@ -52,10 +63,31 @@ class Process(BaseModel):
     )
     state_dir: Path | None = Field(
         None,
-        description="Directory for what outlives the process: the mark by which the next start tells an unclean end. "
-        "Locked against a second process.",
+        description="Directory for what outlives the process: the books (which interactions were counted, and the "
+        "sums, so that metrics go on after a restart), the spool, and the mark by which the next start tells an "
+        "unclean end. Locked against a second process.",
+    )
+    durability: Durability = Field(
+        Durability.MEMORY,
+        description="When OTLP is acknowledged. memory: when its spans are held in memory. spool: when those with a "
+        "hint are in the spool, too, so that what was acknowledged survives a crash (needs state_dir). The spool holds "
+        "spans as they arrived, before redaction.",
+    )
+    sync: Sync = Field(
+        Sync.NORMAL,
+        description="normal: what is written to state_dir survives the end of the process. full: a loss of power, too; "
+        "each commit then waits for the disk.",
     )
     decision_ring: int = Field(10_000, ge=0, description="Decisions remembered for `groundwatch why`.")
+
+    @model_validator(mode="after")
+    def _somewhere_to_spool(self) -> Self:
+        if self.durability is Durability.SPOOL and self.state_dir is None:
+            raise ValueError(
+                "durability: spool needs a directory to write to: set state_dir to one that outlives the process "
+                "(in a pod: a volume), or durability to memory"
+            )
+        return self
 
 
 class _Asked(JudgeOptions):
@@ -149,6 +181,8 @@ class Config(BaseModel):
     judging: Judging = Field(default_factory=Judging, description="The queue in front of the judge.")
     estimates: Estimates = Field(default_factory=Estimates, description="Weighted sums and intervals.")
     export: Export = Field(default_factory=Export, description="Evaluation events out; /metrics is always on.")
+    books: BooksOptions = Field(default_factory=BooksOptions, description="What process.state_dir remembers.")
+    spool: SpoolOptions = Field(default_factory=SpoolOptions, description="With process.durability: spool.")
     web: Web = Field(default_factory=Web, description="Status page and API.")
     process: Process = Field(default_factory=Process, description="Logging, grace time, state.")
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Protocol
 
+from collector.pipeline.receipt import Receipt
 from collector.records.decision import Decision, Fate
 from collector.records.diagnosis import Diagnosis
 from collector.records.found import Found, Mark
@@ -32,13 +33,20 @@ class Notes(Protocol):
     def note(self, trace_id: str, stage: str, text: str, **facts: object) -> None: ...
 
 
+class Books(Protocol):
+    def known(self, key: str) -> bool: ...
+
+    def settled(self, key: str, receipt: Receipt | None) -> None: ...
+
+
 class Flow:
     """Takes screened interactions, lets the sampler decide, and hands them to the judge or straight to settlement.
 
     `judges` is None where no judge is configured: then nothing is queued and the decision is settled as sampled
     out under the policy's own name. `sinks` get every settled interaction, in the order given; they must not
     block. `seen` is told of every interaction that counts when it is screened, `diagnose` tells its cause when it is
-    settled. Lives on the event loop.
+    settled. `books` know the interactions that were counted: such a one is counted as repeated, and nothing else is
+    done about it. Lives on the event loop.
     """
 
     def __init__(
@@ -51,6 +59,7 @@ class Flow:
         telemetry: Telemetry,
         seen: Callable[[Found], None] | None = None,
         diagnose: Callable[[Settled], Diagnosis] | None = None,
+        books: Books | None = None,
     ) -> None:
         self._sampler = sampler
         self._announce = announce
@@ -59,11 +68,21 @@ class Flow:
         self._telemetry = telemetry
         self._seen = seen
         self._diagnose = diagnose
+        self._books = books
         self._found = telemetry.counter(metrics.INTERACTIONS_FOUND)
+        self._moved = telemetry.counter(metrics.INTERACTIONS_MOVED)
         self.judges: Judges | None = None
 
     def screened(self, screened: Screened) -> None:
-        """Downstream of screening. Takes over the hold on the receipt."""
+        """Downstream of screening. Takes over the hold on the receipt; what is another replica's now is dropped."""
+        if screened.receipt is not None and screened.receipt.lost:
+            screened.receipt.release()
+            return
+        if self._books is not None and self._books.known(screened.found.interaction.id):
+            self._repeated(screened.found, "screened")
+            if screened.receipt is not None:
+                screened.receipt.release()
+            return
         try:
             decision, segments = self._decide(screened)
         except BaseException:
@@ -108,9 +127,19 @@ class Flow:
 
     def settled(self, settled: Settled) -> None:
         """Downstream of judging, and of every interaction that is not judged; releases the receipt after the last
-        sink."""
+        sink. What became another replica's meanwhile is settled there."""
         try:
-            self._settle(settled)
+            if settled.receipt is not None and settled.receipt.lost:
+                self._moved.inc()
+            elif settled.decision.fate is Fate.FILTERED or self._books is None:
+                self._settle(settled)
+            elif self._books.known(settled.found.interaction.id):  # two of it were under way together
+                self._repeated(settled.found, "settled")
+            else:
+                try:
+                    self._settle(settled)
+                finally:
+                    self._books.settled(settled.found.interaction.id, settled.receipt)
         finally:
             if settled.receipt is not None:
                 settled.receipt.release()
@@ -126,6 +155,10 @@ class Flow:
                     self._note(settled.found, "diagnosis", diagnosis.cause, kind=str(diagnosis.kind))
         for sink in self._sinks:
             sink(settled)
+
+    def _repeated(self, found: Found, noticed: str) -> None:
+        self._telemetry.inc(metrics.INTERACTIONS_REPEATED, noticed=noticed)
+        self._note(found, "books", "was counted before; not counted again")
 
     def _note(self, found: Found, stage: str, text: str, **facts: object) -> None:
         for trace_id in found.trace_ids[:1]:

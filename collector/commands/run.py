@@ -24,7 +24,8 @@ def run(args: argparse.Namespace) -> int:
         sys.stderr.write(f"{error}\n")
         return 2
     # The stages' packages are imported only when the configuration is known to be good.
-    from collector.app import StartError, build
+    from collector.app import build
+    from collector.parts import StartError
     from collector.pipeline.lock import StateDirError
     from collector.pipeline.workers import WorkerStartError
 

@@ -12,7 +12,7 @@ from collector.estimates.diagnosis import Diagnoser
 from collector.estimates.measures import Measure, Measures, Term, ratio, term
 from collector.estimates.objectives import Objectives, problems
 from collector.estimates.options import Options
-from collector.estimates.sums import SegmentKey, Sums, series_needed
+from collector.estimates.sums import Later, SegmentKey, Sums, series_needed
 from collector.estimates.totals import PARTS, Totals
 from collector.estimates.window import CauseShare, Estimate, VersionMean, Window, Windows
 from collector.pipeline.clock import Clock
@@ -139,9 +139,13 @@ class Estimates:
 
     def families(self) -> list[Family]:
         """Every family for a scrape, all of one moment; makes this a `Source` for the Prometheus exporter."""
+        return self.freeze()()
+
+    def freeze(self) -> Later:
+        """Copies the state of all families; what is returned may be called later, in any thread."""
         with self._lock:
             later = [part.freeze() for part in (self._sums, self._totals, self._objectives, self._changes)]
-        return [family for families in later for family in families() if family.samples]
+        return lambda: [family for families in later for family in families() if family.samples]
 
     def expect(self, combinations: Iterable[Iterable[tuple[str, str]]]) -> int:
         """Give combinations of segment values that are known at the start their series, at 0, before the first scrape.

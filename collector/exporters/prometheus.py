@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 import gzip
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from enum import Enum
 
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import generate_latest as classic
 from prometheus_client.openmetrics.exposition import generate_latest as openmetrics
 
-from collector.telemetry.spec import Family, Source, Type
+from collector.telemetry.spec import Family, Freezes, Source, Type
 
 _EOF = b"# EOF\n"
 _MAX_HEADS = 50_000
@@ -36,6 +36,9 @@ class PrometheusExporter:
 
     Rendering runs in a thread, so that a scrape does not hold up the event loop, and one scrape at a time, so that
     impatient scrapers can not pile up threads. `before` runs on the loop first (gauges of ages and fill levels).
+
+    `commit`, where given, calls what it is given at a moment whose state it writes down, and tells whether it could;
+    the collected families are of the last such moment, so that nothing is shown that a crash could take back.
     """
 
     def __init__(
@@ -44,10 +47,13 @@ class PrometheusExporter:
         sources: Sequence[Source] = (),
         *,
         before: Callable[[], None] | None = None,
+        commit: Callable[[Callable[[], None]], Awaitable[bool]] | None = None,
     ) -> None:
         self._registry = registry
         self._sources = tuple(sources)
         self._before = before
+        self._commit = commit
+        self._committed: list[Callable[[], list[Family]]] = []
         self._one = asyncio.Lock()
         self._heads: dict[tuple[str, tuple[str, ...]], str] = {}
 
@@ -56,7 +62,14 @@ class PrometheusExporter:
         async with self._one:
             if self._before is not None:
                 self._before()
+            if self._commit is not None:
+                await self._freeze(self._commit)
             return await asyncio.to_thread(self._respond, accept, accept_encoding)
+
+    async def _freeze(self, commit: Callable[[Callable[[], None]], Awaitable[bool]]) -> None:
+        frozen: list[Callable[[], list[Family]]] = []
+        if await commit(lambda: frozen.extend(_frozen(source) for source in self._sources)):
+            self._committed = frozen
 
     def _respond(self, accept: str, accept_encoding: str) -> tuple[bytes, dict[str, str]]:
         fmt = negotiate(accept)
@@ -71,8 +84,9 @@ class PrometheusExporter:
         """The whole exposition, uncompressed. Safe against the writers of instruments and sums; call it from one
         thread at a time."""
         parts = []
-        for source in self._sources:
-            for family in source.families():
+        of_now = [source.families for source in self._sources]
+        for families in of_now if self._commit is None else self._committed:
+            for family in families():
                 parts.append(self._family(family, fmt))
                 time.sleep(0)  # lets the event loop have the interpreter's lock between families
         own = "".join(parts)
@@ -102,6 +116,13 @@ class PrometheusExporter:
                 head = heads[spec.name, values] = _head(spec.name, family.label_names, values)
             lines.append(f"{head}{value!r}\n")
         return "".join(lines)
+
+
+def _frozen(source: Source) -> Callable[[], list[Family]]:
+    if isinstance(source, Freezes):
+        return source.freeze()
+    families = source.families()
+    return lambda: families
 
 
 def _head(name: str, label_names: tuple[str, ...], values: tuple[str, ...]) -> str:

@@ -12,7 +12,8 @@ class Durable(Protocol):
     Rows are small and independent: `changed` gives those that differ since it was last called, whole, so that the
     last write of a row counts. A row's key is text of at most 200 characters, its value bytes of the part's own
     format, which begins with the part's own version: bytes that `restore` can not read mean a fresh start of that
-    row, told to the log, and never a crash. Both are called on the event loop's thread.
+    row, told to the log, and never a crash. An empty value takes the row away. Both are called on the event loop's
+    thread.
     """
 
     @property

@@ -13,12 +13,14 @@ from collector.telemetry.metrics_estimates import *  # noqa: F403  # one namespa
 from collector.telemetry.metrics_estimates import estimates_table
 from collector.telemetry.metrics_judge import *  # noqa: F403  # one namespace for all constants
 from collector.telemetry.metrics_judge import judge_table
-from collector.telemetry.metrics_review import *  # noqa: F403  # one namespace for all constants
-from collector.telemetry.metrics_review import review_table
 from collector.telemetry.metrics_kafka import *  # noqa: F403  # one namespace for all constants
 from collector.telemetry.metrics_kafka import kafka_table
+from collector.telemetry.metrics_review import *  # noqa: F403  # one namespace for all constants
+from collector.telemetry.metrics_review import review_table
 from collector.telemetry.metrics_scoring import *  # noqa: F403  # one namespace for all constants
 from collector.telemetry.metrics_scoring import scoring_table
+from collector.telemetry.metrics_state import *  # noqa: F403  # one namespace for all constants
+from collector.telemetry.metrics_state import state_table
 from collector.telemetry.spec import MetricSpec, Type
 
 SIGNAL = ("traces", "logs")
@@ -175,6 +177,7 @@ _TABLE.extend(kafka_table())
 _TABLE.extend(scoring_table())
 _TABLE.extend(judge_table())
 _TABLE.extend(estimates_table())
+_TABLE.extend(state_table())
 _TABLE.extend(review_table())
 # --- the process -----------------------------------------------------------------------------------------
 BUILD_INFO = _metric(

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 
 class Type(StrEnum):
@@ -50,3 +50,10 @@ class Source(Protocol):
     series are from one moment."""
 
     def families(self) -> list[Family]: ...
+
+
+@runtime_checkable
+class Freezes(Protocol):
+    """A `Source` that can copy its state quickly, on its own thread, and make the families of the copy later."""
+
+    def freeze(self) -> Callable[[], list[Family]]: ...

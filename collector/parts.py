@@ -1,0 +1,110 @@
+"""Single parts, made from the configuration: what the composition root would else spell out."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Mapping, Sequence
+
+from collector import __version__
+from collector.config import Config, LogFormat
+from collector.estimates.measures import Measure
+from collector.exporters.endpoint import OwnEndpointError, refuse_own
+from collector.exporters.otlp_client import make_exporter
+from collector.exporters.otlp_events import EvaluationEvents
+from collector.pipeline.clock import Clock
+from collector.receivers.auth import Authenticator, NoTokens, providers
+from collector.telemetry.events import JsonFormatter, TextFormatter
+from collector.telemetry.instruments import Telemetry
+from scorers.interaction import Interaction
+from scorers.judge.service import Judge
+from scorers.scorer import LocalScorer
+
+
+class StartError(Exception):
+    """The configuration is well-formed but can not be used here; the text says what to change."""
+
+
+def needs_restart(old: Config, new: Config) -> list[str]:
+    """The sections that differ and can not be changed while running."""
+    level = new.process.log_level
+    same = {"sampling": new.sampling, "process": old.process.model_copy(update={"log_level": level})}
+    was = old.model_copy(update=same)
+    changed = [name for name in Config.model_fields if getattr(was, name) != getattr(new, name)]
+    if old.sampling.segments != new.sampling.segments:
+        changed.append("sampling.segments")
+    return changed
+
+
+def fingerprints_of(local: Sequence[LocalScorer]) -> dict[Measure, str]:
+    """What the results of these scorers carry: any interaction gives one of each, an empty one too."""
+    results = (result for scorer in local for found in scorer.score([Interaction("start")]) for result in found)
+    return {Measure(result.scorer, result.kind, result.tier): result.fingerprint for result in results}
+
+
+def evaluation_events_of(config: Config, clock: Clock, telemetry: Telemetry) -> EvaluationEvents | None:
+    options = config.export.otlp
+    if options is None:
+        return None
+    http, grpc = config.receivers.http, config.receivers.grpc
+    try:
+        refuse_own(options.endpoint, [(http.host, http.port), (grpc.host, grpc.port)])
+        exporter = make_exporter(options)
+    except (OwnEndpointError, OSError, ValueError) as error:
+        raise StartError(f"export.otlp: {error}") from error
+    return EvaluationEvents(
+        options,
+        exporter,
+        version=__version__,
+        content=config.export.content,
+        clock=clock,
+        telemetry=telemetry,
+    )
+
+
+def authenticator_of(config: Config, environment: Mapping[str, str], clock: Clock) -> Authenticator | None:
+    if not config.receivers.tokens:
+        return None
+    try:
+        return Authenticator(providers(config.receivers.tokens, environ=environment, clock=clock))
+    except NoTokens as error:
+        raise StartError(f"receivers.tokens: {error}") from error
+
+
+def judge_line(config: Config, judge: Judge | None) -> str:
+    if judge is None or config.judge is None:
+        return "none; local scores only"
+    cause = judge.down_because()
+    return f"{config.judge.model}, down: {cause}" if cause else config.judge.model
+
+
+def configure_logging(config: Config) -> logging.Logger:
+    """Log to standard error, in the configured format; returns the logger of our events."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonFormatter() if config.process.log_format is LogFormat.JSON else TextFormatter())
+    root = logging.getLogger()
+    root.handlers = [handler]
+    root.setLevel(logging.WARNING)
+    logger = logging.getLogger("groundwatch")
+    logger.setLevel(config.process.log_level.upper())
+    return logger
+
+
+def start_lines(
+    config: Config, *, http_port: int, grpc_port: int, notes: Sequence[str], environment: Mapping[str, str]
+) -> list[str]:
+    """What a person is told when all is ready: the addresses, what is not run, and how to have more."""
+    scheme = "https" if config.receivers.tls is not None else "http"
+    http = f"{scheme}://{config.receivers.http.host}:{http_port}"
+    lines = [f"groundwatch {__version__} is ready", f"  OTLP/HTTP    {http}/v1/traces  /v1/logs"]
+    if config.receivers.grpc.enabled:
+        lines.append(f"  OTLP/gRPC    {scheme}://{config.receivers.grpc.host}:{grpc_port}")
+    lines += [f"  status page  {http}/", f"  metrics      {http}/metrics"]
+    lines += [f"  {note}" for note in notes]
+    if config.judge is None and environment.get("OPENAI_API_KEY"):
+        lines.append(
+            "  OPENAI_API_KEY is set but nothing is sent unasked; to judge a sample with it: "
+            "GROUNDWATCH_JUDGE_BASE_URL=https://api.openai.com/v1 GROUNDWATCH_JUDGE_MODEL=gpt-4o-mini "
+            "GROUNDWATCH_JUDGE_API_KEY__ENV=OPENAI_API_KEY groundwatch run"
+        )
+    return lines
