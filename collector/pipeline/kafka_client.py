@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_vali
 Address = Annotated[
     str, StringConstraints(strip_whitespace=True, pattern=r"^(\[[0-9a-fA-F:.]+\]|[^\s:/@]+):\d{1,5}$")
 ]
+TopicName = Annotated[str, StringConstraints(pattern=r"^[a-zA-Z0-9._-]{1,249}$")]
 Mechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
 
 _PACKAGES = ("aiokafka", "cramjam")

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated, Any, Self
+from typing import Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from collector.pipeline.kafka_client import KafkaClientOptions
+from collector.pipeline.kafka_client import KafkaClientOptions, TopicName
 
 MIB = 1024 * 1024
-TopicName = Annotated[str, StringConstraints(pattern=r"^[a-zA-Z0-9._-]{1,249}$")]
 
 
 class TopicEncoding(StrEnum):
