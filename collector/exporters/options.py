@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
 
+from collector.exporters.kafka_options import KafkaResultsOptions
 from scorers.scorer import Kind
 
 
@@ -63,6 +64,11 @@ class Options(BaseModel):
 
     content: bool = Field(
         False,
-        description="Send explanations and evidence, which quote the application's texts, out of the process.",
+        description="Let the application's texts (question, contexts, response, and the explanations and evidence that "
+        "quote them) out of the process, in events and in the results topic.",
     )
     otlp: OtlpOptions | None = Field(None, description="Evaluation events over OTLP; off where absent.")
+    kafka: KafkaResultsOptions | None = Field(
+        None,
+        description="Results as JSON messages in a topic of Kafka; off where absent. Needs the extra [kafka].",
+    )

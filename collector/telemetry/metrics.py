@@ -15,6 +15,8 @@ from collector.telemetry.metrics_judge import *  # noqa: F403  # one namespace f
 from collector.telemetry.metrics_judge import judge_table
 from collector.telemetry.metrics_kafka import *  # noqa: F403  # one namespace for all constants
 from collector.telemetry.metrics_kafka import kafka_table
+from collector.telemetry.metrics_results import *  # noqa: F403  # one namespace for all constants
+from collector.telemetry.metrics_results import results_table
 from collector.telemetry.metrics_review import *  # noqa: F403  # one namespace for all constants
 from collector.telemetry.metrics_review import review_table
 from collector.telemetry.metrics_scoring import *  # noqa: F403  # one namespace for all constants
@@ -179,6 +181,7 @@ _TABLE.extend(judge_table())
 _TABLE.extend(estimates_table())
 _TABLE.extend(state_table())
 _TABLE.extend(review_table())
+_TABLE.extend(results_table())
 # --- the process -----------------------------------------------------------------------------------------
 BUILD_INFO = _metric(
     MetricSpec(
