@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Awaitable, Callable, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 
-from jinja2 import Environment, FileSystemLoader, select_autoescape
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.requests import Request
@@ -16,10 +13,16 @@ from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from collector.web.access import Guard, Token
+from collector import __version__
+from collector.web.access import Guard, Proxy, Token
 from collector.web.health import Health
 from collector.web.options import Options
+from collector.web.passwords import Lines, Passwords
+from collector.web.review.site import Review
+from collector.web.review.site import routes as review_routes
+from collector.web.session import Sessions
 from collector.web.status import Status, lines
+from collector.web.templating import environment
 
 HERE = Path(__file__).parent
 Explain = Callable[[str], list[dict[str, object]]]
@@ -63,14 +66,19 @@ def build(
     token: Token,
     loopback: bool,
     more: Sequence[BaseRoute] = (),
+    users: Lines | None = None,
+    review: Review | None = None,
 ) -> ASGIApp:
     """One ASGI application. `/v1/*` goes to `otlp` before anything else looks at it: that path is the hot one. `more`
-    are routes of other parts, behind the same token."""
-    templates = Environment(
-        loader=FileSystemLoader(HERE / "templates"), autoescape=select_autoescape(default=True), trim_blocks=True
-    )
-    templates.filters["utc"] = lambda seconds: f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M} UTC"
-    templates.filters["shell"] = shlex.quote
+    are routes of other parts, behind the same guard. `users` are the names that may log in. Without `review` there
+    are no review pages."""
+    templates = environment()
+    proxy = Proxy.of(options.proxy_user_header, options.proxy_networks)
+    reviewing: list[BaseRoute] = []
+    if review is not None:
+        reviewing = review_routes(
+            review, options=options, templates=templates, sessions=Sessions(proxy), version=__version__
+        )
 
     async def page(request: Request) -> Response:
         refresh = 0 if request.query_params.get("refresh") == "off" else options.refresh_seconds
@@ -118,6 +126,7 @@ def build(
             Route("/api/v1/status", api_status),
             Route("/api/v1/why/{trace_id}", api_why),
             *more,
+            *reviewing,
             Mount("/static", StaticFiles(directory=HERE / "static")),
         ]
     )
@@ -126,7 +135,17 @@ def build(
             Route("/metrics", metrics),
             Route("/healthz", healthz),
             Route("/readyz", readyz),
-            Mount("/", Guard(guarded, token=token, open_without_token=loopback)),
+            Mount(
+                "/",
+                Guard(
+                    guarded,
+                    token=token,
+                    open_without_token=loopback,
+                    passwords=Passwords(users) if users is not None else None,
+                    proxy=proxy,
+                    allowed_hosts=options.allowed_hosts,
+                ),
+            ),
         ],
         middleware=[Middleware(_SecurityHeaders)],
     )

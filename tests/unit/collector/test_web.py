@@ -63,7 +63,7 @@ def _client(*, loopback: bool = True, token: Callable[[], str | None] = lambda: 
         token=token,
         loopback=loopback,
     )
-    return httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://test")
+    return httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://127.0.0.1")
 
 
 @pytest.mark.parametrize("path", ["/", "/why/known"])

@@ -1,0 +1,51 @@
+"""The review's routes, from what the composition root hands over."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from jinja2 import Environment
+from starlette.routing import BaseRoute
+
+from collector.pipeline.clock import Clock
+from collector.review.query import Erased, Subject
+from collector.review.store import ReviewStore
+from collector.web.links import TraceLink
+from collector.web.options import Options
+from collector.web.review.api import Api
+from collector.web.review.desk import Desk
+from collector.web.review.pages import Pages
+from collector.web.session import Sessions
+
+
+@dataclass(frozen=True, slots=True)
+class Review:
+    """What the pages need. `erase` erases a subject wherever groundwatch keeps it, verified; None = in the store
+    only. `more` are routes of the review itself, such as the one that takes feedback."""
+
+    store: ReviewStore
+    clock: Clock
+    erase: Callable[[Subject], Erased] | None = None
+    more: Sequence[BaseRoute] = ()
+
+
+def routes(
+    review: Review, *, options: Options, templates: Environment, sessions: Sessions, version: str
+) -> list[BaseRoute]:
+    pages = Pages(
+        review.store,
+        templates=templates,
+        sessions=sessions,
+        desk=Desk(review.clock),
+        read_only=options.read_only,
+        link=TraceLink(options.trace_link) if options.trace_link else None,
+    )
+    api = Api(
+        review.store,
+        erase=review.erase or review.store.erase,
+        sessions=sessions,
+        read_only=options.read_only,
+        version=version,
+    )
+    return [*pages.routes(), *api.routes(), *review.more]
