@@ -18,6 +18,8 @@ from dashboards.alert_tests import alert_tests
 from dashboards.alerting import Alert, alert_rules
 from dashboards.boards import boards
 from dashboards.burn import Refusal, plan
+from dashboards.drift_alerts import drift_alerts
+from dashboards.drift_tests import drift_tests
 from dashboards.estimate_tests import estimate_tests
 from dashboards.health_alerts import health_alerts
 from dashboards.inhibition import inhibit_rules
@@ -40,6 +42,7 @@ def generated(options: Options) -> dict[str, str]:
     if options == Options():  # scenarios are written for the committed thresholds
         files["prometheus/tests/alerts.yml"] = as_yaml(alert_tests(options))
         files["prometheus/tests/estimates.yml"] = as_yaml(estimate_tests(options))
+        files["prometheus/tests/drift.yml"] = as_yaml(drift_tests(options))
     for board in boards(options):
         files[f"grafana/{board.uid.removeprefix('groundwatch-')}.json"] = as_json(board.written())
     return files
@@ -47,7 +50,7 @@ def generated(options: Options) -> dict[str, str]:
 
 def all_alerts(options: Options) -> list[Alert]:
     """Every alert, those about quality first."""
-    return [*quality_alerts(options), *health_alerts(options)]
+    return [*quality_alerts(options), *drift_alerts(options), *health_alerts(options)]
 
 
 def as_yaml(content: object) -> str:

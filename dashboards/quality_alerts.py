@@ -45,13 +45,13 @@ def _enough(level: str, kind: str, options: Options) -> str:
     )
 
 
-def _where(level: str, options: Options) -> str:
+def where(level: str, options: Options) -> str:
     if level == "total":
         return " over all segments"
     return " for " + ", ".join(f"{name} {{{{ $labels.{name} }}}}" for name in options.segments)
 
 
-def _leading_cause(level: str, kind: str | None, options: Options) -> str:
+def leading_cause(level: str, kind: str | None, options: Options) -> str:
     """A sentence of the annotation, filled in when the alert fires: by the scores that the alert is about, whose
     kind is a label of the alert's expression where it is None."""
     labels = (*options.keep, *(options.segments if level == "segment" else ()), *(() if kind else ("kind",)))
@@ -75,10 +75,10 @@ def _below_floor(level: str, options: Options) -> Alert:
         hold=2 * HOUR,
         severity="critical",
         category="quality",
-        summary="{{ $labels.metric }} is below its floor" + _where(level, options),
+        summary="{{ $labels.metric }} is below its floor" + where(level, options),
         description="For two windows of an hour the mean has been at most {{ $value | humanizePercentage }} (upper "
         f"end of a one-sided interval, wrong once in {1 / options.false_alarm:,.0f} looks), below the floor that was "
-        "set." + _leading_cause(level, JUDGED.name, options),
+        "set." + leading_cause(level, JUDGED.name, options),
         labels={"kind": JUDGED.name, "level": level},
     )
 
@@ -111,9 +111,9 @@ def _fell(kind: str, level: str, options: Options) -> Alert:
         hold=HOUR // 2,
         severity="warning",
         category="quality",
-        summary=f"{{{{ $labels.metric }}}} ({kind}) fell" + _where(level, options),
+        summary=f"{{{{ $labels.metric }}}} ({kind}) fell" + where(level, options),
         description="The last hour's mean is {{ $value | humanizePercentage }} of the scale lower than that of the "
-        "week before, far more than chance explains." + _leading_cause(level, kind, options),
+        "week before, far more than chance explains." + leading_cause(level, kind, options),
         labels={"kind": kind, "level": level},
     )
 
@@ -125,9 +125,9 @@ def _refusals(kind: str, level: str, options: Options) -> Alert:
         hold=HOUR // 2,
         severity="warning",
         category="quality",
-        summary=f"The application refuses more often ({kind} scores)" + _where(level, options),
+        summary=f"The application refuses more often ({kind} scores)" + where(level, options),
         description="The share of answers that refuse or evade is {{ $value | humanizePercentage }} higher in the "
-        "last hour than in the week before." + _leading_cause(level, kind, options),
+        "last hour than in the week before." + leading_cause(level, kind, options),
         labels={"kind": kind, "level": level},
     )
 
@@ -159,6 +159,6 @@ def _burn(objective: Objective, page: Page, options: Options) -> Alert:
         summary=f"Objective {{{{ $labels.objective }}}} burns its error budget over {rate:g} times too fast",
         description=f"Over {long} and over {short} the share of bad answers was more than {rate:g} times what the "
         f"objective allows ({{{{ $value | humanize }}}} times over {long}); going on so eats "
-        f"{page.burn.budget_share} of the month's budget in {long}." + _leading_cause("total", None, options),
+        f"{page.burn.budget_share} of the month's budget in {long}." + leading_cause("total", None, options),
         labels={"window": long},
     )

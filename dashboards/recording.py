@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from collector.telemetry import metrics
 from dashboards.burn import SHORT_WINDOWS
+from dashboards.drift import drift_group
 from dashboards.estimates import PROCESSES, Group, Place, control, estimate, short_estimate
 from dashboards.names import (
     JUDGED,
@@ -43,7 +44,7 @@ def recording_rules(options: Options) -> dict[str, object]:
     groups = [_facts(options)]
     for kind in KINDS:
         groups += [_often(kind, options), _week(kind, options), _hold(kind, options)]
-    groups += [_objectives(options), _causes(options), *_versions(options)]
+    groups += [_objectives(options), _causes(options), *_versions(options), drift_group(options)]
     return {"groups": [group.written(options) for group in groups]}
 
 

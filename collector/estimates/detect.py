@@ -24,7 +24,7 @@ from collector.telemetry.events import Level as Loud
 from collector.telemetry.instruments import Telemetry
 from collector.telemetry.spec import Family, MetricSpec
 from scorers.outcome import Result, Score
-from scorers.scorer import Kind
+from scorers.scorer import Direction, Kind
 
 _UNREADABLE = "it is damaged, or of another version"
 _ITEMS = "items"
@@ -173,7 +173,7 @@ class Detection:
                 if not 0 < w <= most * _SLACK or most == math.inf:
                     self._unbounded.inc()
                     continue
-                for where in (None,) if segment is None else (None, segment):
+                for where in (None,) if segment is None or measure.kind is Kind.LOCAL else (None, segment):
                     held = self._held(content, measure, where, result.fingerprint)
                     if held is not None:
                         held.add(w, y, max(w, most))
@@ -265,7 +265,15 @@ class Detection:
         measure = identity.measure
         level = "total" if identity.segment is None else "segment"
         tier = str(measure.tier) if measure.tier else ""
-        return (measure.metric, str(measure.kind), tier, level, *(identity.segment or ("",) * len(self._names)))
+        direction = str(Direction.LOWER_IS_BETTER if identity.lower else Direction.HIGHER_IS_BETTER)
+        return (
+            measure.metric,
+            str(measure.kind),
+            tier,
+            level,
+            direction,
+            *(identity.segment or ("",) * len(self._names)),
+        )
 
     def watched(self) -> list[Watched]:
         """Every series, those in alarm first, then by name."""
@@ -288,7 +296,7 @@ class Detection:
             state=str(one.state),
             level=one.level,
             given=identity.given is not None,
-            direction="lower" if identity.lower else "higher",
+            direction=str(Direction.LOWER_IS_BETTER if identity.lower else Direction.HIGHER_IS_BETTER),
             evidence=evidence,
             threshold=None if detector is None else one.threshold,
             progress=one.progress(now),

@@ -72,6 +72,8 @@ def problems(options: DetectionOptions, measures: Sequence[Measure], segment_nam
             )
         elif level.segment and set(level.segment.values()) == {OTHER}:
             found.append(f"{where}: what is `other` is watched in the total only")
+        elif level.segment and level.kind is Kind.LOCAL:
+            found.append(f"{where}: local scores are watched in total only")
         elif level.segment and not options.by_segment:
             found.append(f"{where} speaks of a segment, and by_segment is false")
     return found

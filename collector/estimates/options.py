@@ -143,10 +143,12 @@ class DetectionOptions(Strict):
         None, description="Judged metrics that are watched; null = all of the judge, [] = none."
     )
     local: tuple[str, ...] = Field(
-        (), description="Local metrics (fast tier) that are watched too. They see all traffic, and are coarse."
+        (),
+        description="Local metrics (fast tier) that are watched too, in total. They see all traffic, and are coarse.",
     )
     by_segment: bool = Field(
-        True, description="Watch each combination of segment values but `other`, beside the total."
+        True,
+        description="Watch judged metrics in each combination of segment values but `other`, beside the total.",
     )
     levels: tuple[Level, ...] = Field(
         (), max_length=200, description="Levels that are given; the rest is learned."

@@ -46,6 +46,7 @@ _RESERVED = frozenset(
         "job",
         "window",
         "level",
+        "direction",
         "severity",
         "cause",
     }

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collector.records.diagnosis import Cause
 from collector.telemetry.spec import MetricSpec, Type
-from scorers.scorer import Kind
+from scorers.scorer import Direction, Kind
 
 _TABLE: list[MetricSpec] = []
 _Labels = dict[str, tuple[str, ...] | None]
@@ -160,11 +160,18 @@ JUDGED_VERSIONS = _version("judged", {"metric": None, "service": None, "version"
 LOCAL_VERSIONS = _version("local", {"metric": None, "tier": None, "service": None, "version": None})
 
 # --- change detection ---------------------------------------------------------------------------------------
-_DETECTOR: _Labels = {"metric": None, "kind": tuple(Kind), "tier": None, "level": None}
+_DETECTOR: _Labels = {
+    "metric": None,
+    "kind": tuple(Kind),
+    "tier": None,
+    "level": ("total", "segment"),
+    "direction": tuple(Direction),
+}
 DETECTOR_LOG1P_M = _metric(
     "groundwatch_detector_log1p_m",
     "Evidence that a mean got worse than its level, as ln(1 + M): sum exp() - 1 of it over replicas, and the sum is an "
-    "alarm where it reaches the sum of their thresholds. Level total is over all segments.",
+    "alarm where it reaches the sum of their thresholds. Level total is over all segments; direction says whether "
+    "high or low is good.",
     _DETECTOR,
     kind=Type.GAUGE,
     segmented=True,

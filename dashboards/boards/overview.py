@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collector.telemetry import metrics
+from dashboards.boards.drift import drifting
 from dashboards.boards.panels import BLUE, GREEN, RED, YELLOW, Board, Panel, Query
 from dashboards.boards.shared import (
     COVERAGE_STEPS,
@@ -33,7 +34,7 @@ def overview(options: Options) -> Board:
         ("Is quality down?", _verdict()),
         ("Since when, and for whom?", _when_and_whom(options)),
         ("Which release? Retrieval or generation?", _release_and_cause(options)),
-        ("Which alerts fire? Can these numbers be trusted?", [firing_list(), *_trust()]),
+        ("Which alerts fire? Can these numbers be trusted?", [firing_list(), drifting(), *_trust()]),
     ]
     return Board(
         "groundwatch-overview",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collector.telemetry import metrics
+from dashboards.boards.drift import drift
 from dashboards.boards.panels import GREEN, RED, YELLOW, Board, Panel, Query
 from dashboards.boards.shared import (
     COVERAGE_STEPS,
@@ -26,6 +27,7 @@ def quality(options: Options) -> Board:
     rows = [
         ("$metric: judged sample and all traffic", _means()),
         ("$metric by segment", _segments(options)),
+        ("$metric: did it get worse than its level?", drift(options)),
         ("$metric: scores and traces", _scores()),
         ("$metric: how good are these numbers?", _goodness()),
         ("Objectives", _objectives()),

@@ -60,7 +60,7 @@ def run(program: Program, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
                 budget={"day": {"calls": 1_000_000, "usd": 1_000}},
             ),
             sampling={"rate": 0.8, "budget": {"calls_per_day": None, "usd_per_day": None}, "segments": SEGMENTS},
-            estimates={"objectives": [OBJECTIVE]},
+            estimates={"objectives": [OBJECTIVE], "detection": DETECTION},
         )
         sidecar = Sidecar(directory, config)
         ends.callback(sidecar.end)
@@ -76,6 +76,15 @@ def run(program: Program, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 
 
 SEGMENTS = [{"name": "service", "attribute": "service", "values": ["rides", "meals"]}]
+DETECTION = {
+    "levels": [
+        {"metric": "faithfulness", "mean": 0.5},
+        {"metric": "faithfulness", "mean": 0.5, "segment": {"service": "rides"}},
+    ],
+    "level_days": 1e-6,
+    "cluster_idle_seconds": 0.2,
+}
+"""Levels that hold, so that something is watched and no alarm comes."""
 OBJECTIVE = {"name": "grounded", "metric": "faithfulness", "threshold": 0.8, "target": 0.95}
 
 

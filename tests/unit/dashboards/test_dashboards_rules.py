@@ -12,6 +12,7 @@ import yaml
 from collector.telemetry.metrics import table
 from dashboards import build
 from dashboards.alerting import SEVERITIES
+from dashboards.drift_tests import drift_scenarios
 from dashboards.health_scenarios import health_scenarios
 from dashboards.options import Options, duration
 from dashboards.quality_scenarios import quality_scenarios
@@ -56,7 +57,7 @@ def test_promtool_finds_no_fault_in_the_rules(program: Program) -> None:
         assert done.returncode == 0, done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("name", ["alerts", "estimates"])
+@pytest.mark.parametrize("name", ["alerts", "estimates", "drift"])
 def test_promtool_runs_the_unit_tests_of_the_rules(program: Program, name: str) -> None:
     done = subprocess.run(
         [program("promtool"), "test", "rules", f"tests/{name}.yml"],
@@ -69,7 +70,7 @@ def test_promtool_runs_the_unit_tests_of_the_rules(program: Program, name: str) 
 
 
 def test_every_alert_has_a_scenario_in_which_it_fires_and_one_in_which_nothing_does() -> None:
-    scenarios = [*health_scenarios(), *quality_scenarios()]
+    scenarios = [*health_scenarios(), *quality_scenarios(), *drift_scenarios()]
     fired = {name for scenario in scenarios for name in scenario.fires}
     assert fired | {"GroundwatchAbsent"} == set(NAMES)
     silent = [scenario for scenario in scenarios if not scenario.fires]

@@ -18,8 +18,8 @@ from scorers.outcome import Failed, FailedReason, NotApplicable, NotApplicableRe
 from tests.unit.estimates.detect_simulator import READY, World, given, lowered, warm_up
 from tests.unit.estimates.estimates_simulator import scores
 
-TOTAL = ("faithfulness", "judged", "", "total", "")
-SHOP = ("faithfulness", "judged", "", "segment", "shop")
+TOTAL = ("faithfulness", "judged", "", "total", "higher", "")
+SHOP = ("faithfulness", "judged", "", "segment", "higher", "shop")
 WEEK = 7 * 86_400.0
 LEARNED = {"metrics": ["faithfulness"], "by_segment": False}
 
@@ -133,7 +133,7 @@ def test_where_lower_is_better_a_rise_is_the_alarm() -> None:
     world.feed([1.0] * 20, every=1.0, metric="noncommittal")
     assert world.of("noncommittal").state == "alarm"
     assert world.values(metrics.DETECTOR_LEVEL) == {
-        ("noncommittal", "judged", "", "total", ""): pytest.approx(0.2)
+        ("noncommittal", "judged", "", "total", "lower", ""): pytest.approx(0.2)
     }
 
 
@@ -164,16 +164,16 @@ def test_series_are_bounded_and_what_is_not_watched_is_counted() -> None:
 
 def test_local_scores_are_watched_where_that_is_asked_for() -> None:
     options = {
-        "metrics": [], "local": ["faithfulness"], "judged_per_month": 50, "level_days": READY, "by_segment": False,
+        "metrics": [], "local": ["faithfulness"], "judged_per_month": 50, "level_days": READY,
         "levels": [{"metric": "faithfulness", "kind": "local", "mean": 0.8}],
     }  # fmt: skip
     world = World(options)
     for value in [0.9] * 101 + [0.0] * 30:
         world.clock.advance(1)
-        world.settle(fate=Fate.SAMPLED_OUT, p=0.05, least=0.0, local=value, screening=0.5)
+        world.settle(fate=Fate.SAMPLED_OUT, p=0.05, least=0.0, local=value, screening=0.5, service="shop")
     watch = world.of("faithfulness:local")
     assert (watch.kind, watch.state) == ("local", "alarm")
-    assert set(world.values(metrics.DETECTOR_ALARM)) == {("faithfulness", "local", "fast", "total", "")}
+    assert set(world.values(metrics.DETECTOR_ALARM)) == {("faithfulness", "local", "fast", "total", "higher", "")}
 
 
 def test_a_session_is_one_bet_placed_when_it_has_been_idle() -> None:
@@ -363,6 +363,13 @@ def test_rows_of_nothing_that_is_watched_now_are_harmless() -> None:
         (
             {"levels": [{"metric": "faithfulness", "mean": 0.8, "segment": {"service": "other"}}]},
             "what is `other` is watched in the total only",
+        ),
+        (
+            {
+                "local": ["faithfulness"],
+                "levels": [{"metric": "faithfulness", "kind": "local", "mean": 0.8, "segment": {"service": "x"}}],
+            },
+            "'faithfulness' (local): local scores are watched in total only",
         ),
         (
             {
