@@ -33,6 +33,7 @@ from collector.parts import (
     evaluation_events_of,
     fingerprints_of,
     judge_line,
+    kafka_of,
     needs_restart,
     start_lines,
 )
@@ -147,6 +148,7 @@ def build(
             telemetry=telemetry,
             seed=config.seed,
             fingerprints=fingerprints_of(local),
+            durable=state is not None,
         )
         detection = Detection(
             config.estimates.detection,
@@ -167,7 +169,7 @@ def build(
     exemplars = ScoreExemplars(telemetry, [metric.metric for metric in asked.metrics] if asked is not None else [])
     books = make_books(
         config,
-        [detection, ledger],
+        [estimates, detection, ledger],
         clock=clock,
         telemetry=telemetry,
         events=events,
@@ -240,8 +242,27 @@ def build(
             max_item_bytes=config.receivers.max_item_bytes,
             intern=intern,
         )
-        for transport in ("grpc", "http")
+        for transport in metrics.TRANSPORT
     }
+
+    def drop_lost() -> None:
+        assembler.drop_lost()
+        if judging is not None:
+            judging.drop_lost()
+
+    kafka = kafka_of(
+        config,
+        environment,
+        border=borders["kafka"],
+        records=screening.accept,
+        hinted=lambda: assembler.hinted,
+        waiting=lambda: (screening.waiting, screening.waiting_bytes),
+        dropped=drop_lost,
+        health=health.set,
+        clock=clock,
+        telemetry=telemetry,
+        events=events,
+    )
     auth = authenticator_of(config, environment, clock)
     grpc = OtlpGrpc(options=config.receivers, border=borders["grpc"], auth=auth)
     otlp_http = OtlpHttp(options=config.receivers, border=borders["http"], auth=auth)
@@ -249,6 +270,8 @@ def build(
 
     def refresh() -> None:
         screening.refresh()
+        if kafka is not None:
+            kafka.refresh()
         detection.tick()
         if judging is not None:
             judging.tick()
@@ -269,7 +292,10 @@ def build(
         watched=detection.watched,
     )
     exporter = PrometheusExporter(
-        telemetry.registry, [estimates, detection], before=refresh, commit=books.commit if books else None
+        telemetry.registry,
+        [estimates, detection, *([kafka] if kafka is not None else [])],
+        before=refresh,
+        commit=books.commit if books else None,
     )
 
     def explain(trace_id: str) -> list[dict[str, object]]:
@@ -320,6 +346,17 @@ def build(
         for border in borders.values():
             border.close(_RETRY_AFTER_SECONDS)
         await grpc.stop(min(1.0, seconds))
+
+    async def stop_polling(seconds: float) -> None:
+        if kafka is not None:
+            await kafka.stop_polling(seconds)
+
+    async def close_kafka(seconds: float) -> None:
+        """After all that can be settled was: what is written in books is settled only then."""
+        if kafka is not None:
+            if books is not None:
+                await books.commit()
+            await kafka.close(seconds)
 
     async def drain_assembly(seconds: float) -> None:
         """Memory mode: give open traces their quiet period within the grace time, then release the rest."""
@@ -383,12 +420,16 @@ def build(
         "screening": Part("screening", start_screening, stop_screening),
         "assembly": Part("assembly", ticking.start, drain_assembly),
         "grpc": Part("OTLP/gRPC", grpc.start if config.receivers.grpc.enabled else None, stop_receivers),
+        "kafka": Part("Kafka", kafka.start if kafka is not None else None, stop_polling),
+        "commits": Part("Kafka commits", None, close_kafka),
         "http": Part("HTTP", http.start, http.stop),
         "background": Part("background", start_background, stop_background),
     }
     # Downstream starts first and upstream stops first; the HTTP port, which also serves /metrics, closes last.
-    start = ("process", "events", "judging", "screening", "assembly", "background", "http", "grpc")
-    stop = ("grpc", "assembly", "screening", "judging", "events", "background", "http", "process")
+    start = ("process", "events", "judging", "screening", "assembly", "background", "http", "grpc", "kafka")
+    stop = (
+        "kafka", "grpc", "assembly", "screening", "judging", "events", "commits", "background", "http", "process",
+    )  # fmt: skip
 
     def on_ready() -> None:
         for line in start_lines(

@@ -4,21 +4,28 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from collector import __version__
-from collector.config import Config, LogFormat
+from collector.config import Config, LogFormat, LogLevel
 from collector.estimates.measures import Measure
 from collector.exporters.endpoint import OwnEndpointError, refuse_own
 from collector.exporters.otlp_client import make_exporter
 from collector.exporters.otlp_events import EvaluationEvents
 from collector.pipeline.clock import Clock
+from collector.pipeline.kafka_client import KafkaUnusable, client_arguments, require_kafka
 from collector.receivers.auth import Authenticator, NoTokens, providers
-from collector.telemetry.events import JsonFormatter, TextFormatter
+from collector.receivers.border import Border
+from collector.records.trace import ReleasedTrace
+from collector.telemetry.events import Events, JsonFormatter, TextFormatter
 from collector.telemetry.instruments import Telemetry
 from scorers.interaction import Interaction
 from scorers.judge.service import Judge
 from scorers.scorer import LocalScorer
+
+if TYPE_CHECKING:
+    from collector.receivers.kafka import KafkaReceiver
 
 
 class StartError(Exception):
@@ -71,6 +78,54 @@ def authenticator_of(config: Config, environment: Mapping[str, str], clock: Cloc
         raise StartError(f"receivers.tokens: {error}") from error
 
 
+def kafka_of(
+    config: Config,
+    environment: Mapping[str, str],
+    *,
+    border: Border,
+    records: Callable[[ReleasedTrace], None],
+    hinted: Callable[[], tuple[int, int]],
+    waiting: Callable[[], tuple[int, int]],
+    dropped: Callable[[], None],
+    health: Callable[[str, str | None], None],
+    clock: Clock,
+    telemetry: Telemetry,
+    events: Events,
+) -> KafkaReceiver | None:
+    """The Kafka receiver, where one is configured. `hinted` and `waiting` tell of traces, and of their bytes, that will
+    come to screening, and that wait there: together they must not be more than it takes without shedding."""
+    options = config.receivers.kafka
+    if options is None:
+        return None
+    try:
+        require_kafka()
+        client_arguments(options, environment)
+    except KafkaUnusable as error:
+        raise StartError(f"receivers.kafka: {error}") from error
+    from collector.receivers.kafka import KafkaReceiver  # aiokafka is an extra
+
+    queue = config.screening
+    most = options.max_waiting_traces or max(1, int(queue.queue_traces * queue.shed_from))
+    most_bytes = queue.queue_bytes * queue.shed_from
+
+    def fill() -> float:
+        (open_traces, open_bytes), (traces, size) = hinted(), waiting()
+        return max((open_traces + traces) / most, (open_bytes + size) / most_bytes)
+
+    return KafkaReceiver(
+        options,
+        environ=environment,
+        border=border,
+        records=records,
+        fill=fill,
+        dropped=dropped,
+        health=health,
+        clock=clock,
+        telemetry=telemetry,
+        events=events,
+    )
+
+
 def judge_line(config: Config, judge: Judge | None) -> str:
     if judge is None or config.judge is None:
         return "none; local scores only"
@@ -85,6 +140,10 @@ def configure_logging(config: Config) -> logging.Logger:
     root = logging.getLogger()
     root.handlers = [handler]
     root.setLevel(logging.WARNING)
+    # aiokafka says at every attempt what our events say once; who looks for more has the log level debug.
+    logging.getLogger("aiokafka").setLevel(
+        logging.NOTSET if config.process.log_level is LogLevel.DEBUG else logging.CRITICAL
+    )
     logger = logging.getLogger("groundwatch")
     logger.setLevel(config.process.log_level.upper())
     return logger
@@ -99,6 +158,10 @@ def start_lines(
     lines = [f"groundwatch {__version__} is ready", f"  OTLP/HTTP    {http}/v1/traces  /v1/logs"]
     if config.receivers.grpc.enabled:
         lines.append(f"  OTLP/gRPC    {scheme}://{config.receivers.grpc.host}:{grpc_port}")
+    kafka = config.receivers.kafka
+    if kafka is not None:
+        topics = ", ".join(topic.name for topic in kafka.topics)
+        lines.append(f"  Kafka        {topics} at {', '.join(kafka.brokers)}, as group {kafka.group_id}")
     lines += [f"  status page  {http}/", f"  metrics      {http}/metrics"]
     lines += [f"  {note}" for note in notes]
     if config.judge is None and environment.get("OPENAI_API_KEY"):

@@ -96,9 +96,9 @@ class Assembler:
         return sum(trace.hinted and not trace.receipts for trace in self._apart.values())
 
     @property
-    def hinted_traces(self) -> int:
-        """Open traces in which a hint was seen: they will be handed on."""
-        return len(self._apart) - len(self._unhinted)
+    def hinted(self) -> tuple[int, int]:
+        """Open traces in which a hint was seen, and their bytes: they will be handed on."""
+        return len(self._apart) - len(self._unhinted), self._apart_bytes
 
     @property
     def held_bytes(self) -> int:

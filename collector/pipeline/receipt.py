@@ -18,18 +18,18 @@ class Receipt:
     `parts` are the receipts that one receipt for several deliveries stands for.
     """
 
-    __slots__ = ("_holders", "_lost", "_parts", "_rejected", "_settled")
+    __slots__ = ("_holders", "_lost", "_parts", "_settled", "rejected")
 
     def __init__(
         self,
         settled: Callable[[], None],
         *,
         parts: Sequence[Receipt] = (),
-        rejected: Callable[[str], None] | None = None,
     ) -> None:
         self._holders = 1
         self._settled = settled
-        self._rejected = rejected
+        self.rejected: Callable[[str], None] | None = None
+        """Who is told that it can not be read; set by its maker, where somebody is."""
         self._parts = parts
         self._lost = False
 
@@ -49,8 +49,8 @@ class Receipt:
 
     def reject(self, reason: str) -> None:
         """It can not be read, for a reason that is a constant of the code; tells its source, which counts it."""
-        if self._rejected is not None:
-            self._rejected(reason)
+        if self.rejected is not None:
+            self.rejected(reason)
 
     def hold(self) -> None:
         """One more needs it. Raises RuntimeError when it has been settled: it can not be unsettled."""

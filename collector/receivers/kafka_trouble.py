@@ -1,0 +1,56 @@
+"""What is wrong with Kafka, in words that say what to change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from aiokafka import errors
+
+from collector.pipeline.kafka_client import KafkaUnusable
+from collector.receivers.kafka_options import KafkaOptions
+
+
+def missing_topics(described: Iterable[Mapping[str, Any]]) -> str | None:
+    """Which topics can not be read, from a description of all; None where all can."""
+    unknown, forbidden, invalid = [], [], []
+    for topic in described:
+        error = errors.for_code(topic["error_code"])
+        if error is errors.UnknownTopicOrPartitionError:
+            unknown.append(topic["topic"])
+        elif error is errors.TopicAuthorizationFailedError:
+            forbidden.append(topic["topic"])
+        elif error is errors.InvalidTopicError:
+            invalid.append(topic["topic"])
+    if unknown:
+        names = " and no topic ".join(unknown)
+        return f"the cluster has no topic {names}: create it, or correct receivers.kafka.topics"
+    if forbidden:
+        return f"the user may not read topic {' and topic '.join(forbidden)}: grant Describe and Read"
+    return f"{invalid[0]!r} is no name of a topic; correct receivers.kafka.topics" if invalid else None
+
+
+def in_words(error: BaseException, options: KafkaOptions) -> str:
+    """Why there is no membership. Names settings, never secrets."""
+    if isinstance(error, KafkaUnusable):
+        return str(error)
+    group = options.group_id
+    if isinstance(error, errors.GroupAuthorizationFailedError):
+        return f"the user may not join the group {group}: grant Read on the group, or use another group_id"
+    if isinstance(error, errors.TopicAuthorizationFailedError):
+        return "the user may not read one of the topics: grant Describe and Read"
+    if isinstance(error, errors.InvalidSessionTimeoutError):
+        return (
+            f"the brokers do not allow session_timeout_seconds {options.session_timeout_seconds:g}; it must lie "
+            "between their group.min.session.timeout.ms and group.max.session.timeout.ms"
+        )
+    if isinstance(error, errors.InconsistentGroupProtocolError):
+        return (
+            f"the group {group} has members that are no groundwatch, or divide partitions in another way; use a "
+            "group_id of our own"
+        )
+    if isinstance(error, errors.InvalidGroupIdError):
+        return f"the brokers do not take {group!r} as a group_id; use another"
+    if isinstance(error, errors.KafkaConnectionError | OSError | TimeoutError):
+        return "the connection to the brokers is lost; connecting again"
+    return f"the brokers answer with {type(error).__name__}"
