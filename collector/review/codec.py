@@ -47,8 +47,9 @@ def unpack(body: bytes) -> Case:
 
 
 def storable(case: Case) -> tuple[Case, bytes]:
-    """The case as it will be read again, and its JSON: without what the store keeps apart (labels, revision)."""
-    ended = case.ended_unix if math.isfinite(case.ended_unix) else 0.0
+    """The case as it will be read again, and its JSON: without what the store keeps apart (labels, revision). One
+    that does not know when it ended has ended when it was stored."""
+    ended = case.ended_unix if math.isfinite(case.ended_unix) and case.ended_unix > 0 else case.stored_unix
     case = replace(case, labels=(), revision=0, ended_unix=ended)
     try:
         return case, _ENCODER.encode(case)

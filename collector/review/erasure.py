@@ -10,8 +10,10 @@ from ahocorasick_rs import BytesAhoCorasick
 
 from collector.review import rows
 from collector.review.query import Erased, Subject
+from collector.review.retention import give_back
 from collector.review.store import StoreUnavailable
 
+_ALL_PAGES = 2**30
 _CHUNK_BYTES = 4 * 2**20
 _SURE_CHARS = 16
 """Ids shorter than this may stand in another case's text by chance, so the file is not searched for them."""
@@ -46,7 +48,7 @@ def clear_log(connection: sqlite3.Connection, path: Path, erased: Erased) -> Non
     """
     if not erased.case_ids:
         return
-    connection.execute("PRAGMA incremental_vacuum").fetchall()
+    give_back(connection, _ALL_PAGES)
     busy, _, _ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
     if busy:
         raise StoreUnavailable(

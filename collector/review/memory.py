@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from collector.pipeline.clock import Clock
 from collector.review.case import Case, merge
+from collector.review.codec import storable
 from collector.review.labels import Draft, Label, LabelKind, checked, last_undoable
 from collector.review.query import (
     BadQuery,
@@ -49,7 +50,7 @@ class MemoryStore:
             return True
         self._given += 1
         self._numbers[case.id] = self._given
-        self._cases[case.id] = replace(case, labels=(), revision=0, stored_unix=self._now())
+        self._cases[case.id] = storable(replace(case, stored_unix=self._now()))[0]
         self.retain()
         return True
 

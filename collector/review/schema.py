@@ -96,7 +96,14 @@ def migrate(connection: sqlite3.Connection, *, name: str) -> None:
             f"{len(MIGRATIONS)}): run that version, or give another file"
         )
     for number, script in enumerate(MIGRATIONS[version:], start=version + 1):
-        connection.executescript(
-            f"BEGIN IMMEDIATE; {script} PRAGMA application_id = {APPLICATION_ID}; "
-            f"PRAGMA user_version = {number}; COMMIT;"
-        )
+        try:
+            connection.executescript(
+                f"BEGIN IMMEDIATE; {script} PRAGMA application_id = {APPLICATION_ID}; "
+                f"PRAGMA user_version = {number}; COMMIT;"
+            )
+        except sqlite3.OperationalError:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            (now,) = connection.execute("PRAGMA user_version").fetchone()
+            if now < number:  # else another process that opened it in this moment has done the step
+                raise

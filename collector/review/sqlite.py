@@ -42,13 +42,21 @@ _ROW = (
 
 
 class SqliteStore:
-    """A `ReviewStore` in the file `path`, which is made, with its directory, where absent; readable by its owner only.
+    """A `ReviewStore` in the file `path`, readable by its owner only.
 
-    Several processes may have it open: each has its own writer, and SQLite's lock puts them in order. Raises
-    StoreUnavailable when it can not be opened.
+    Several processes may have it open: each has its own writer, and SQLite's lock puts them in order; `busy_seconds`
+    is how long one waits for another.
     """
 
-    def __init__(self, path: Path, options: Options, *, clock: Clock, telemetry: Telemetry) -> None:
+    def __init__(
+        self,
+        path: Path,
+        options: Options,
+        *,
+        clock: Clock,
+        telemetry: Telemetry,
+        busy_seconds: float = _BUSY_SECONDS,
+    ) -> None:
         self._path = path
         self._options = options
         self._clock = clock
@@ -65,19 +73,26 @@ class SqliteStore:
         self._facets: tuple[float, Facets] | None = None
         self._idle: queue.LifoQueue[sqlite3.Connection] = queue.LifoQueue()
         self._opened = 0
-        self._closed = False
-        self._lock = threading.Lock()  # protects _opened and _closed
-        try:
-            _make_private(path)
-            self._writer = Writer(
-                lambda: self._connect(_BUSY_SECONDS),
-                self._retention.keep,
-                max_items=options.queue_cases,
-                max_bytes=options.queue_bytes,
-            )
-        except (OSError, sqlite3.Error) as error:
-            raise StoreUnavailable(f"review.path: {str(path)!r} can not be used: {error}") from error
+        self._open = False
+        self._lock = threading.Lock()  # protects _opened and _open
+        self._writer = Writer(
+            lambda: self._connect(busy_seconds),
+            self._retention.step,
+            max_items=options.queue_cases,
+            max_bytes=options.queue_bytes,
+        )
         telemetry.gauge(metrics.REVIEW_WAITING).set_function(lambda: float(self._writer.waiting))
+
+    def open(self) -> None:
+        """Open the file, making it, with its directory, where absent. Raises StoreUnavailable when that can not be.
+        Before it, cases that are put wait, and everything else is unavailable."""
+        try:
+            _make_private(self._path)
+            self._writer.start()
+        except (OSError, sqlite3.Error) as error:
+            raise StoreUnavailable(f"review.path: {str(self._path)!r} can not be used: {error}") from error
+        self._open = True
+        self._writer.nudge()
 
     # --- writing
 
@@ -220,11 +235,11 @@ class SqliteStore:
 
     def close(self) -> None:
         with self._lock:
-            self._closed = True
-        left = self._writer.close(_WRITE_SECONDS)
-        self._outcomes["shutdown"].inc(left)
+            self._open = False
+        # Readers first: the last connection to close takes the log away, which a reader may not.
         while not self._idle.empty():
             self._idle.get_nowait().close()
+        self._outcomes["shutdown"].inc(self._writer.close(_WRITE_SECONDS))
 
     @contextmanager
     def _reader(self) -> Iterator[sqlite3.Connection]:
@@ -245,10 +260,10 @@ class SqliteStore:
         finally:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
-            if self._closed:
-                connection.close()
-            else:
+            if self._open:
                 self._idle.put(connection)
+            else:
+                connection.close()
 
     def _borrow(self) -> sqlite3.Connection:
         try:
@@ -256,8 +271,8 @@ class SqliteStore:
         except queue.Empty:
             pass
         with self._lock:
-            if self._closed:
-                raise StoreUnavailable("the review store is closed")
+            if not self._open:
+                raise StoreUnavailable("the review store is not open")
             new = self._opened < _READERS
             self._opened += new
         if new:

@@ -34,19 +34,19 @@ class Writer:
     A piece that raises is taken back alone and its error given to whoever waits for it; the others stand. When the
     transaction itself fails (disk full, locked for longer than the connection waits), all of its pieces get
     StoreUnavailable, and those that nobody waits for are told to `lost`. `maintain` runs between transactions, from
-    time to time and when `nudge` asks for it. `offer` is bounded by `max_items` and `max_bytes`; `call` is not,
-    since its callers wait.
+    time to time and when `nudge` asks for it, and again as long as it returns True. `offer` is bounded by `max_items`
+    and `max_bytes`; `call` is not, since its callers wait.
     """
 
     def __init__(
         self,
         connect: Callable[[], sqlite3.Connection],
-        maintain: Callable[[sqlite3.Connection], object],
+        maintain: Work[bool],
         *,
         max_items: int,
         max_bytes: int,
     ) -> None:
-        self._connection = connect()
+        self._connect = connect
         self._maintain = maintain
         self._max_items = max_items
         self._max_bytes = max_bytes
@@ -57,6 +57,11 @@ class Writer:
         self._nudged = False
         self._closing = False
         self._wake = threading.Condition()  # protects all of the above but the connection, which is the thread's
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Connect, raising what that raises, and begin with what waits."""
+        self._connection = self._connect()
         self._thread = threading.Thread(target=self._loop, name="review-writer", daemon=True)
         self._thread.start()
 
@@ -83,8 +88,8 @@ class Writer:
         """
         task = _Task(run, 0, alone=alone, lost=_nobody)
         with self._wake:
-            if self._closing:
-                raise StoreUnavailable("the review store is closed")
+            if self._closing or self._thread is None:
+                raise StoreUnavailable("the review store is not open")
             self._tasks.append(task)
             self._wake.notify()
         try:
@@ -101,19 +106,19 @@ class Writer:
             self._wake.notify()
 
     def close(self, timeout_seconds: float) -> int:
-        """Write what waits, end the thread and close the connection. Returns how many pieces were left over when the
-        time was out. Twice is fine."""
+        """Write what waits, end the thread and close the connection. Returns how many offered pieces were
+        left over when the time was out. Twice is fine."""
         with self._wake:
             self._closing = True
             self._wake.notify()
-        self._thread.join(timeout_seconds)
+        if self._thread is not None:
+            self._thread.join(timeout_seconds)
         with self._wake:
             left = list(self._tasks)
             self._tasks.clear()
         for task in left:
-            task.lost()
-            task.future.set_exception(StoreUnavailable("the review store is closed"))
-        return len(left)
+            task.future.set_exception(StoreUnavailable("the review store is not open"))
+        return sum(task.lost is not _nobody for task in left)
 
     def _loop(self) -> None:
         try:
@@ -186,7 +191,8 @@ class Writer:
 
     def _tidy(self) -> None:
         try:
-            self._maintain(self._connection)
+            if self._maintain(self._connection):
+                self.nudge()
         except sqlite3.Error:
             # Another process holds the file: the next time will do, and limits are kept a minute later.
             self._take_back()

@@ -33,7 +33,9 @@ def clock() -> ManualClock:
 def store(request: pytest.FixtureRequest, tmp_path: Path, clock: ManualClock) -> Iterator[ReviewStore]:
     made: ReviewStore
     if request.param == "sqlite":
-        made = SqliteStore(tmp_path / "review.sqlite", Options(), clock=clock, telemetry=Telemetry())
+        sqlite = SqliteStore(tmp_path / "review.sqlite", Options(), clock=clock, telemetry=Telemetry())
+        sqlite.open()
+        made = sqlite
     else:
         made = MemoryStore(clock)
     yield made
