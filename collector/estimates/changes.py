@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from collector.estimates.measures import Measures, Term
+from collector.estimates.measures import Measures, Places, Term, moved
 from collector.estimates.options import ChangeOptions
 from collector.estimates.sums import OTHER, W2, W2Y, W2Y2, WY, Later, W, label_value
 from collector.estimates.tally import Tally
@@ -71,6 +71,12 @@ class Marks:
         self._marks.setdefault(key, values)[value] = Change(dimension, service, metric, value, now, now)
         self.count += 1
         return True
+
+    def go_on(self, marks: Sequence[Change]) -> None:
+        """Take over what an earlier process had seen, within the bounds."""
+        for mark in sorted(marks, key=lambda mark: mark.last_seen, reverse=True):
+            if self._open(mark.dimension, mark.service, mark.metric, mark.value, mark.first_seen):
+                self._marks[mark.dimension, mark.service, mark.metric][mark.value].last_seen = mark.last_seen
 
     def all(self) -> list[Change]:
         """Copies of all marks."""
@@ -166,6 +172,25 @@ class Changes:
             values[at + WY] += wy
             values[at + W2Y] += w * wy
             values[at + W2Y2] += wy * wy
+
+    def kept(self) -> tuple[list[Change], list[tuple[Version, float, list[float]]]]:
+        """For the next process: marks, and versions with the Unix time at which each was last seen and its sums."""
+        versions = [(version, seen[0], tally.values) for version, (tally, seen) in self._versions.items()]
+        return self._marks.all(), versions
+
+    def go_on(
+        self,
+        marks: Sequence[Change],
+        versions: Sequence[tuple[Version, float, Sequence[float]]],
+        places: Places,
+    ) -> None:
+        """Add what an earlier process had; what the bounds have no place for goes to `other`."""
+        self._marks.go_on(marks)
+        for version, last_seen, values in sorted(versions, key=lambda one: one[1], reverse=True):
+            there = version if version in self._versions else self._version(version, last_seen)
+            tally, seen = self._versions[there]
+            seen[0] = max(seen[0], last_seen)
+            moved(values, _ROW, places, tally.values)
 
     def all(self) -> list[Change]:
         """Every value that is kept, with its times."""

@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from hashlib import blake2b
 
-from collector.estimates.measures import Sums3, Term
+from collector.estimates.measures import Places, Sums3, Term, moved
 from collector.records.found import Found
 from collector.telemetry.metrics import GROUPS
 
@@ -15,6 +15,8 @@ _MAX_CHARACTERS = 2_000
 _INITIAL_PLACES = 16
 
 Segment = tuple[str, ...]
+Kept = tuple[float, Segment, list[float], list[tuple[Segment, list[float]]]]
+"""A cluster as it outlives the process: when it was opened, its first segment, and its sums in all and in each."""
 
 
 class ClusterKeys:
@@ -81,10 +83,36 @@ class Clusters:
         self._most = most
         self._max_age = max_age_seconds
         self._open: OrderedDict[int, _Cluster] = OrderedDict()
+        self._dirty: set[int] | None = None
         self.evicted = 0
 
     def __len__(self) -> int:
         return len(self._open)
+
+    def keep_track(self) -> None:
+        """From now on remember which clusters changed, for `kept`."""
+        self._dirty = set(self._open)
+
+    def kept(self) -> list[tuple[int, Kept | None]]:
+        """For the next process: the clusters that changed since the last call, None for those that were forgotten."""
+        dirty, self._dirty = self._dirty or set(), set()
+        return [(key, self._kept(key)) for key in dirty]
+
+    def _kept(self, key: int) -> Kept | None:
+        cluster = self._open.get(key)
+        if cluster is None:
+            return None
+        own = [] if cluster.more is None else [(segment, list(sums)) for segment, sums in cluster.more.items()]
+        return cluster.opened, cluster.segment, list(cluster.total), own
+
+    def go_on(self, key: int, kept: Kept, places: Places) -> None:
+        """Take over a cluster of an earlier process, as the one seen last. Over the bound the stalest is forgotten."""
+        opened, segment, total, own = kept
+        self._open[key] = cluster = _Cluster(opened, segment)
+        cluster.total = _numbered_anew(total, places)
+        cluster.more = {one: _numbered_anew(sums, places) for one, sums in own} or None
+        if len(self._open) > self._most:
+            self._open.popitem(last=False)
 
     def add(self, terms: Sequence[Term], key: int, segment: Segment, now: float, *, shared: bool) -> None:
         """Fill in what each scored term adds to the cluster sums; `shared` as `ClusterKeys.of` says."""
@@ -107,6 +135,8 @@ class Clusters:
 
     def _cluster(self, key: int, segment: Segment, now: float) -> _Cluster:
         clusters = self._open
+        if self._dirty is not None:
+            self._dirty.add(key)
         cluster = clusters.get(key)
         if cluster is not None and now - cluster.opened < self._max_age:
             clusters.move_to_end(key)
@@ -114,10 +144,18 @@ class Clusters:
         clusters[key] = cluster = _Cluster(now, segment)
         clusters.move_to_end(key)
         if len(clusters) > self._most:
-            _, stalest = clusters.popitem(last=False)
+            forgotten, stalest = clusters.popitem(last=False)
+            if self._dirty is not None:
+                self._dirty.add(forgotten)
             if now - stalest.opened < self._max_age:
                 self.evicted += 1
         return cluster
+
+
+def _numbered_anew(sums: Sequence[float], places: Places) -> array[float]:
+    there = [0.0] * max(2 * _INITIAL_PLACES, 2 + 2 * max((new for new in places if new is not None), default=0))
+    moved(sums, 2, places, there)
+    return array("d", there)
 
 
 def _grow(sums: array[float], place: int, w: float, wy: float) -> Sums3:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from collector.estimates.changes import Change, Changes, Version
 from collector.estimates.clusters import ClusterKeys, Clusters
 from collector.estimates.diagnosis import Diagnoser
+from collector.estimates.keeping import Keeper, Parts
 from collector.estimates.measures import Measure, Measures, Term, ratio, term
 from collector.estimates.objectives import Objectives, problems
 from collector.estimates.options import Options
@@ -36,8 +37,11 @@ class Estimates:
     `fingerprints` are those of the local scorers where they are known: so are the series of the control variates.
     `seed` is shared by replicas, so that they agree on the random groups. Raises ValueError for segment names that
     can not be labels and for objectives that can not be measured.
-    `settle`, `announce` and `seen` belong to one thread (the event loop); `families` may be called from any.
+    `settle`, `announce` and `seen` belong to one thread (the event loop); `families` may be called from any. With
+    `durable`, all that is a counter outlives the process, as a `Durable`.
     """
+
+    name = "estimates"
 
     def __init__(
         self,
@@ -49,6 +53,7 @@ class Estimates:
         telemetry: Telemetry,
         seed: str = "groundwatch",
         fingerprints: Mapping[Measure, str] | None = None,
+        durable: bool = False,
     ) -> None:
         self._clock = clock
         self._telemetry = telemetry
@@ -81,6 +86,12 @@ class Estimates:
             place = self._declare(measure)
             self._instruments[place] = fingerprint
             self._totals.born(place, fingerprint)
+        self._keeper: Keeper | None = None
+        if durable:
+            parts = Parts(
+                self._measures, self._sums, self._totals, self._objectives, self._changes, self._clusters
+            )
+            self._keeper = Keeper(parts, clock=clock)
         self._windows = Windows(
             self._measures,
             self._sums,
@@ -147,6 +158,22 @@ class Estimates:
             later = [part.freeze() for part in (self._sums, self._totals, self._objectives, self._changes)]
         return lambda: [family for families in later for family in families() if family.samples]
 
+    def changed(self) -> Mapping[str, bytes]:
+        """Rows of the sums that changed since the last call; none where they are not `durable`."""
+        return self._keeper.changed() if self._keeper is not None else {}
+
+    def restore(self, rows: Mapping[str, bytes]) -> None:
+        """Go on from the sums of an earlier process. Windows begin anew. Raises UnreadableSums when some rows could not
+        be read; the others have been taken over."""
+        if self._keeper is None:
+            return
+        with self._lock:
+            self._keeper.restore(
+                rows,
+                place=lambda measure: self._measures.place(measure.metric, measure.kind, measure.tier),
+                segment=self._opened,
+            )
+
     def expect(self, combinations: Iterable[Iterable[tuple[str, str]]]) -> int:
         """Give combinations of segment values that are known at the start their series, at 0, before the first scrape.
 
@@ -174,13 +201,17 @@ class Estimates:
             return self._announce(segments)
 
     def _announce(self, segments: Iterable[tuple[str, str]]) -> SegmentKey:
-        key = self._sums.key(segments)
+        return self._opened(self._sums.key(segments))
+
+    def _opened(self, key: SegmentKey) -> SegmentKey:
         if self._sums.known(key):
             return key
         if self._series(len(self._sums.segments) + 1) > self._budget:
             self._segments_folded.inc()
             return self._sums.other
         self._sums.open(key)
+        if self._keeper is not None:
+            self._keeper.touch(key)
         return key
 
     def seen(self, found: Found) -> None:
@@ -224,6 +255,8 @@ class Estimates:
             self._totals.add(local, judged, now, key=key, fingerprints=fingerprints)
             self._objectives.add(terms, segment)
             self._changes.add(terms, version, now)
+            if self._keeper is not None:
+                self._keeper.touch(segment)
         if (local_clusters.evicted, judged_clusters.evicted) != evicted:
             self._evicted[Kind.LOCAL].inc(local_clusters.evicted - evicted[0])
             self._evicted[Kind.JUDGED].inc(judged_clusters.evicted - evicted[1])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from scorers.outcome import FailedReason, NotApplicable, Result, Score
@@ -84,6 +84,19 @@ class Measures:
     def controls(self) -> dict[int, int]:
         """Judged measures that have a fast local score of the same name: number of the judged one to its."""
         return {place: self._fast[name] for name, place in self._judged.items() if name in self._fast}
+
+
+Places = Sequence[int | None]
+"""Where a measure stands now, by its number in an earlier process; None where nothing gives it any more."""
+
+
+def moved(values: Sequence[float], width: int, places: Places, into: list[float], head: int = 0) -> None:
+    """Add rows of `width`, which stand in `values` behind `head` others, to their measures' rows of `into`."""
+    for old, new in enumerate(places):
+        if new is not None:
+            at, there = head + old * width, head + new * width
+            for column in range(min(width, len(values) - at)):
+                into[there + column] += values[at + column]
 
 
 def controlled(measures: Iterable[Measure]) -> int:

@@ -54,6 +54,17 @@ class Objectives:
                     if good:
                         sums[2] += term.weight
 
+    def kept(self) -> list[tuple[str, list[float]]]:
+        """For the next process: the sums of each objective, by all that it says of what is good."""
+        return [(_identity(one), sums) for one, sums in zip(self._objectives, self._sums, strict=True)]
+
+    def go_on(self, kept: Sequence[tuple[str, Sequence[float]]]) -> None:
+        """Add what an earlier process had of the same objectives."""
+        earlier = dict(kept)
+        for one, sums in zip(self._objectives, self._sums, strict=True):
+            for part, value in enumerate(earlier.get(_identity(one), ())):
+                sums[part] += value
+
     def freeze(self) -> Later:
         """Copies the state; what is returned may be called later, in any thread."""
         sums = [one[:] for one in self._sums]
@@ -72,6 +83,12 @@ class Objectives:
             ]
 
         return families
+
+
+def _identity(objective: Objective) -> str:
+    """The same as long as old sums and new ones speak of the same thing; the target is no part of that."""
+    segment = sorted(objective.segment.items())
+    return f"{objective.name}|{objective.metric}|{objective.kind}|{objective.threshold}|{objective.good}|{segment}"
 
 
 def problems(

@@ -11,7 +11,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate
 
-from collector.estimates.measures import Measure, Measures, Term, controlled
+from collector.estimates.measures import Measure, Measures, Places, Term, controlled, moved
 from collector.estimates.tally import Tally
 from collector.records.diagnosis import Cause, Diagnosis
 from collector.telemetry import metrics
@@ -195,6 +195,38 @@ class Sums:
         if diagnosis.judged is not None:
             values[1 + len(Cause) + _CAUSE_PLACE[diagnosis.judged]] += judged_weight
 
+    def kept(self, key: SegmentKey) -> tuple[list[float], list[list[float]]]:
+        """The sums and the distributions of one segment, for the next process."""
+        return self._segments[key].tally.values, self._segments[key].bins
+
+    def kept_of_all(self) -> tuple[list[list[float]], list[list[tuple[str, str, float]]]]:
+        """The same of all segments: local distributions, and weights by reason."""
+        return self._local_bins, [[(*reason, weight) for reason, weight in one.items()] for one in self._reasons]
+
+    def go_on(
+        self, key: SegmentKey, values: Sequence[float], bins: Sequence[Sequence[float]], places: Places
+    ) -> None:
+        """Add what an earlier process had of a segment, which is known here."""
+        segment = self._segments[key]
+        for at in range(min(_HEAD, len(values))):
+            segment.tally.values[at] += values[at]
+        moved(values, WIDTH, places, segment.tally.values, _HEAD)
+        _add_bins(bins, segment.bins, places)
+
+    def go_on_of_all(
+        self,
+        local_bins: Sequence[Sequence[float]],
+        reasons: Sequence[Sequence[tuple[str, str, float]]],
+        places: Places,
+    ) -> None:
+        """Add what an earlier process had of all segments together."""
+        _add_bins(local_bins, self._local_bins, places)
+        for one, new in zip(reasons, places, strict=False):
+            if new is not None:
+                known = self._reasons[new]
+                for outcome, reason, weight in one:
+                    known[outcome, reason] = known.get((outcome, reason), 0.0) + weight
+
     def freeze(self) -> Later:
         """Copies the state; what is returned may be called later, in any thread."""
         segments = [
@@ -277,6 +309,12 @@ class Sums:
 
     def _family(self, spec: MetricSpec, samples: list[tuple[tuple[str, ...], float]]) -> Family:
         return Family(spec, (*spec.labels, *(self._names if spec.segmented else ())), samples)
+
+
+def _add_bins(bins: Sequence[Sequence[float]], into: list[list[float]], places: Places) -> None:
+    for one, new in zip(bins, places, strict=False):  # what was written may be of fewer measures
+        if new is not None and len(one) == len(into[new]):
+            into[new] = [old + more for old, more in zip(into[new], one, strict=True)]
 
 
 def series_needed(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from collector.estimates.clusters import group_of
-from collector.estimates.measures import Measures, Term
+from collector.estimates.measures import Measures, Places, Term
 from collector.estimates.sums import Later
 from collector.estimates.tally import Tally
 from collector.telemetry import metrics
@@ -111,6 +111,40 @@ class Totals:
         if at is None and len(rows) < _MAX_VERSIONS:
             at = rows[version] = self.tally.extend(PARTS)
         return at
+
+    def kept(self) -> tuple[list[list[float]], list[list[float]], list[tuple[int, str, list[float]]]]:
+        """For the next process: cluster sums and random groups by measure, and control rows by measure and version."""
+        values = self.tally.values
+        clusters = [values[at : at + 3] for at in self._cluster_at]
+        controls = [
+            (place, version, values[at : at + PARTS])
+            for place, versions in self._rows.items()
+            for version, at in versions.items()
+        ]
+        return clusters, self._groups, controls
+
+    def go_on(
+        self,
+        clusters: Sequence[Sequence[float]],
+        groups: Sequence[Sequence[float]],
+        controls: Sequence[tuple[int, str, Sequence[float]]],
+        places: Places,
+    ) -> None:
+        """Add what an earlier process had. Control rows over the bound of versions are left out."""
+        values = self.tally.values
+        for one, of_group, new in zip(clusters, groups, places, strict=False):
+            if new is None:
+                continue
+            for part, value in enumerate(one):
+                values[self._cluster_at[new] + part] += value
+            if len(of_group) == len(self._groups[new]):
+                self._groups[new] = [old + more for old, more in zip(self._groups[new], of_group, strict=True)]
+        for old, version, sums in controls:
+            place = places[old]
+            at = self._row(place, version) if place is not None and place in self._rows else None
+            if at is not None:
+                for part, value in enumerate(sums):
+                    values[at + part] += value
 
     def freeze(self) -> Later:
         """Copies the state; what is returned may be called later, in any thread."""
