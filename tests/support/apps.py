@@ -62,6 +62,25 @@ def start_openinference(directory: Path, model_url: str, otlp_url: str, *, secon
     return App(directory, "openinference", arguments, _telemetry("openinference-app", otlp_url, "http/protobuf"))
 
 
+def start_assistant(
+    directory: Path, model_url: str, otlp_url: str, *, model: str, release: str, rate: float
+) -> App:
+    """One release of the demo's application, with the model given; it goes on until its owner ends it."""
+    arguments = [
+        "-P",
+        str(DEMO / "rag_app.py"),
+        "--llm",
+        f"{model_url}/v1",
+        "--model",
+        model,
+        "--release",
+        release,
+    ]
+    arguments += ["--rate", str(rate), "--duration", "3600", "--seed", "3"]
+    telemetry = _telemetry("fjordling-assistant", otlp_url, "http/protobuf")
+    return App(directory, f"assistant-{release}", arguments, telemetry)
+
+
 def start_openllmetry(directory: Path, model_url: str, otlp_target: str, *, questions: int) -> App:
     """The same pipeline traced by OpenLLMetry, over OTLP/gRPC, with the model that makes things up."""
     arguments = [str(HERE / "openllmetry_app.py"), "--llm", f"{model_url}/v1", "--model", "fable-mini-2"]
