@@ -20,6 +20,9 @@ COMMANDS = {
     "config": "print the configuration's schema, an example, or what is in force",
     "bench-judge": "say how good, dear, fast and noisy a judge is on labelled records",
     "sampling-plan": "say what a traffic and a budget give: how many judged, cost, intervals, alerts",
+    "agreement": "say how far judge, local scores and people agree, and the quality in people's terms",
+    "export": "write reviewed cases with scores, labels and weights: JSON Lines, CSV, Parquet, Ragas",
+    "import-labels": "read labels that people gave elsewhere into the review store",
     "calibrate": "refit the local scorers' coefficients on labelled records",
 }
 """Every command with its line of help; `collector.commands.<name>` is its module (`-` as `_`)."""

@@ -54,6 +54,7 @@ class _Cases:
         self.weight = array("d")
         self.order = array("d")
         self.picked = array("d")
+        self.ended = array("d")
         self.seen = array("b")
         self.skipped = array("b")
         self.in_order = array("b")
@@ -99,6 +100,7 @@ class Builder:
         cases.weight.append(weight / pick.probability if known and pick and pick.probability else math.nan)
         cases.order.append(pick.order if known and pick and pick.order is not None else math.nan)
         cases.picked.append(pick.at_unix if pick is not None else math.nan)
+        cases.ended.append(case.ended_unix)
         cases.seen.append(any(one.kind is not LabelKind.GOLDEN for one in case.labels))
         cases.skipped.append(held.skipped)
         in_order = [one.at_unix for one in case.labels if one.in_order]
@@ -138,7 +140,7 @@ class Builder:
         weight = np.array(self._cases.weight)
         known = np.isfinite(weight)
         whole, reached, order = self._drawn()
-        skipped = np.array(self._cases.skipped, dtype=bool)
+        skipped, ended = np.array(self._cases.skipped, dtype=bool), np.array(self._cases.ended)
         group, segment = (np.array(one, dtype=np.int64) for one in (self._cases.group, self._cases.segment))
         compared: list[Compared] = []
         corrected: list[Corrected] = []
@@ -177,6 +179,8 @@ class Builder:
             labelled=self._labelled,
             drawn=int(whole.sum()),
             reached_order=order,
+            since_unix=float(ended[whole].min()) if whole.any() else None,
+            until_unix=float(ended[whole].max()) if whole.any() else None,
             by=self._settings.by,
             compared=tuple(compared),
             corrected=tuple(corrected),
@@ -187,11 +191,12 @@ class Builder:
         )
 
     def _drawn(self) -> tuple[Mask, Mask, float]:
-        """Cases that could be labelled in order, those of them whose turn came, and the place that was reached.
+        """Cases that quality is told of, cases whose turn came, and the place that was reached.
 
         The place is the last case labelled in order before which at most `PASSED_OVER` were not seen by anybody: it
         says how far people came, and nothing of what they found. What was picked after the last label in order had
-        no turn yet and is left out of both.
+        no turn yet and is in neither. Quality is told from the oldest unseen case on: a store forgets unseen cases
+        sooner, and those that are left of the time before are no random share of it.
         """
         order, picked = np.array(self._cases.order), np.array(self._cases.picked)
         in_order = np.array(self._cases.in_order, dtype=bool)
@@ -210,6 +215,9 @@ class Builder:
             return whole, reached, 0.0
         end = int(np.flatnonzero(fits)[-1])
         reached[places[: end + 1]] = True
+        ended = np.array(self._cases.ended)
+        if (whole & ~seen).any():
+            whole = whole & (ended >= ended[whole & ~seen].min())
         return whole, reached, float(order[places[end]])
 
 

@@ -103,12 +103,15 @@ class Corrected:
 @dataclass(frozen=True, slots=True)
 class Agreement:
     """The report. `instruments` are the fingerprints by metric and kind with their cases: more than one of a kind
-    were mixed. `reached_order` is how far the order drawn was labelled, 0 to 1."""
+    were mixed. `reached_order` is how far the order drawn was labelled, 0 to 1; `drawn` are the cases that the quality
+    is told of, which ended between `since_unix` and `until_unix`."""
 
     cases: int
     labelled: int
     drawn: int
     reached_order: float
+    since_unix: float | None
+    until_unix: float | None
     by: str | None
     compared: tuple[Compared, ...]
     corrected: tuple[Corrected, ...]
