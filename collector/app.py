@@ -34,6 +34,7 @@ from collector.parts import (
     fingerprints_of,
     judge_line,
     kafka_of,
+    kafka_results_of,
     needs_restart,
     start_lines,
 )
@@ -167,9 +168,12 @@ def build(
     recent = Recent(clock, lower)
     evaluation_events = evaluation_events_of(config, clock, telemetry)
     exemplars = ScoreExemplars(telemetry, [metric.metric for metric in asked.metrics] if asked is not None else [])
+    results = kafka_results_of(
+        config, environment, health=health.set, clock=clock, telemetry=telemetry, events=events
+    )
     books = make_books(
         config,
-        [estimates, detection, ledger],
+        [estimates, detection, ledger, *([results] if results is not None else [])],
         clock=clock,
         telemetry=telemetry,
         events=events,
@@ -179,6 +183,8 @@ def build(
     sinks = [estimates.settle, detection.settle, exemplars.settle, recent.settle]
     if evaluation_events is not None:
         sinks.append(evaluation_events.settle)
+    if results is not None:
+        sinks.append(results.settle)
     flow = Flow(
         sampler=sampler,
         announce=estimates.announce,
@@ -257,6 +263,7 @@ def build(
         records=screening.accept,
         hinted=lambda: assembler.hinted,
         waiting=lambda: (screening.waiting, screening.waiting_bytes),
+        full=lambda: results is not None and results.full,
         dropped=drop_lost,
         health=health.set,
         clock=clock,
@@ -390,8 +397,15 @@ def build(
     async def start_events() -> None:
         if evaluation_events is not None:
             evaluation_events.start()
+        if writing is not None:
+            await writing.start()
 
     async def stop_events(seconds: float) -> None:
+        if results is not None and writing is not None:
+            seconds /= 2
+            await results.flush(seconds)
+            await writing.stop()
+            results.close()
         if evaluation_events is not None:
             await evaluation_events.stop(seconds)
 
@@ -399,6 +413,7 @@ def build(
     lagging = Background("loop lag", loop_lag.run, on_end=health.set, events=events)
     slots = Background("judging", judging.run, on_end=health.set, events=events) if judging is not None else None
     keeping = Background("books", books.run, on_end=health.set, events=events) if books is not None else None
+    writing = Background("results topic", results.run, on_end=health.set, events=events) if results else None
     watching = (
         Background("judge watch", watch.run, on_end=health.set, events=events) if watch is not None else None
     )
@@ -415,7 +430,7 @@ def build(
 
     parts = {
         "process": Part("process", start_process, stop_process),
-        "events": Part("evaluation events", start_events, stop_events),
+        "events": Part("events and results", start_events, stop_events),
         "judging": Part("judging", start_judging, stop_judging),
         "screening": Part("screening", start_screening, stop_screening),
         "assembly": Part("assembly", ticking.start, drain_assembly),

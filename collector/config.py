@@ -15,6 +15,7 @@ from collector.estimates.options import Options as Estimates
 from collector.exporters.options import Options as Export
 from collector.extract.options import Options as Extract
 from collector.judging.options import Options as Judging
+from collector.pipeline.kafka_client import KafkaClientOptions
 from collector.pipeline.options import BooksOptions, SpoolOptions
 from collector.receivers.options import Options as Receivers
 from collector.sampling.options import Options as Sampling
@@ -180,7 +181,7 @@ class Config(BaseModel):
     judge: Judge | None = Field(None, description="The LLM judge; nothing is judged without this section.")
     judging: Judging = Field(default_factory=Judging, description="The queue in front of the judge.")
     estimates: Estimates = Field(default_factory=Estimates, description="Weighted sums and intervals.")
-    export: Export = Field(default_factory=Export, description="Evaluation events out; /metrics is always on.")
+    export: Export = Field(default_factory=Export, description="Events and results out; /metrics is always on.")
     books: BooksOptions = Field(default_factory=BooksOptions, description="What process.state_dir remembers.")
     spool: SpoolOptions = Field(default_factory=SpoolOptions, description="With process.durability: spool.")
     web: Web = Field(default_factory=Web, description="Status page and API.")
@@ -223,6 +224,36 @@ class Config(BaseModel):
             share = {"share": own["share"]} if "share" in own else {}
             return {**values, "judge": {**judge, "budget": {"day": fuse, **share}}}
         return values
+
+    @model_validator(mode="before")
+    @classmethod
+    def _one_cluster(cls, values: Any) -> Any:
+        """The results topic is in the cluster that is consumed, where it names no brokers of its own."""
+        if not isinstance(values, dict):
+            return values
+        there = (values.get("receivers") or {}).get("kafka") if isinstance(values.get("receivers"), dict) else None
+        export = values.get("export")
+        here = export.get("kafka") if isinstance(export, dict) else None
+        if not isinstance(there, dict) or not isinstance(here, dict) or "brokers" in here:
+            return values
+        shared = {name: there[name] for name in KafkaClientOptions.model_fields if name in there}
+        return values | {"export": values["export"] | {"kafka": shared | here}}
+
+    @model_validator(mode="after")
+    def _no_loop(self) -> Self:
+        """Results are never read again as what is to be judged. Clusters have many addresses, so names decide."""
+        source, results = self.receivers.kafka, self.export.kafka
+        if source is None or results is None:
+            return self
+        taken = {topic.name for topic in source.topics}
+        if source.dead_letter is not None:
+            taken.add(source.dead_letter.topic)
+        if results.topic in taken:
+            raise ValueError(
+                f"export.kafka.topic: {results.topic!r} is a topic that is consumed, or the dead-letter topic; results "
+                "need one of their own"
+            )
+        return self
 
     @property
     def loopback(self) -> bool:

@@ -11,6 +11,8 @@ from collector import __version__
 from collector.config import Config, LogFormat, LogLevel
 from collector.estimates.measures import Measure
 from collector.exporters.endpoint import OwnEndpointError, refuse_own
+from collector.exporters.kafka import KafkaResults
+from collector.exporters.kafka_producer import connect
 from collector.exporters.otlp_client import make_exporter
 from collector.exporters.otlp_events import EvaluationEvents
 from collector.pipeline.clock import Clock
@@ -69,6 +71,40 @@ def evaluation_events_of(config: Config, clock: Clock, telemetry: Telemetry) -> 
     )
 
 
+def kafka_results_of(
+    config: Config,
+    environment: Mapping[str, str],
+    *,
+    health: Callable[[str, str | None], None],
+    clock: Clock,
+    telemetry: Telemetry,
+    events: Events,
+    durable: bool | None = None,
+) -> KafkaResults | None:
+    """The writer of the results topic, where one is configured; `durable` is whether books keep what waits (default:
+    as the configuration has books)."""
+    options = config.export.kafka
+    if options is None:
+        return None
+    try:
+        require_kafka()
+        client_arguments(options, environment)
+    except KafkaUnusable as error:
+        raise StartError(f"export.kafka: {error}") from error
+    return KafkaResults(
+        options,
+        connect=lambda: connect(options, environment),
+        content=config.export.content,
+        version=__version__,
+        judge_model=config.judge.model if config.judge is not None else None,
+        durable=config.process.state_dir is not None if durable is None else durable,
+        clock=clock,
+        telemetry=telemetry,
+        events=events,
+        on_state=lambda reason: health("results topic", reason),
+    )
+
+
 def authenticator_of(config: Config, environment: Mapping[str, str], clock: Clock) -> Authenticator | None:
     if not config.receivers.tokens:
         return None
@@ -86,6 +122,7 @@ def kafka_of(
     records: Callable[[ReleasedTrace], None],
     hinted: Callable[[], tuple[int, int]],
     waiting: Callable[[], tuple[int, int]],
+    full: Callable[[], bool],
     dropped: Callable[[], None],
     health: Callable[[str, str | None], None],
     clock: Clock,
@@ -93,7 +130,8 @@ def kafka_of(
     events: Events,
 ) -> KafkaReceiver | None:
     """The Kafka receiver, where one is configured. `hinted` and `waiting` tell of traces, and of their bytes, that will
-    come to screening, and that wait there: together they must not be more than it takes without shedding."""
+    come to screening, and that wait there: together they must not be more than it takes without shedding. `full` says
+    whether what is behind has no more room for what must not be dropped."""
     options = config.receivers.kafka
     if options is None:
         return None
@@ -109,6 +147,8 @@ def kafka_of(
     most_bytes = queue.queue_bytes * queue.shed_from
 
     def fill() -> float:
+        if full():
+            return 1.0
         (open_traces, open_bytes), (traces, size) = hinted(), waiting()
         return max((open_traces + traces) / most, (open_bytes + size) / most_bytes)
 
