@@ -33,6 +33,7 @@ func main() {
 		Factories: components,
 		ConfigProviderSettings: otelcol.ConfigProviderSettings{ResolverSettings: confmap.ResolverSettings{
 			ProviderFactories: []confmap.ProviderFactory{yamlprovider.NewFactory()},
+			DefaultScheme:     "yaml",
 		}},
 	}
 	if err := otelcol.NewCommand(settings).Execute(); err != nil {

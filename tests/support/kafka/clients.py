@@ -1,0 +1,87 @@
+"""Small clients of a test's Kafka: make topics, write messages, read what a group committed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+from aiokafka.structs import OffsetAndMetadata
+
+
+class Sent(NamedTuple):
+    """A message to write."""
+
+    topic: str
+    value: bytes | None
+    key: bytes | None = None
+    headers: tuple[tuple[str, bytes], ...] = ()
+    partition: int | None = None
+
+
+async def make_topics(bootstrap: str, topics: Mapping[str, int], *, copies: int = 1) -> None:
+    """Topics by their number of partitions."""
+    admin = AIOKafkaAdminClient(bootstrap_servers=bootstrap)
+    await admin.start()
+    try:
+        answer = await admin.create_topics([NewTopic(name, count, copies) for name, count in topics.items()])
+        assert all(error == 0 for _, error, *_ in answer.topic_errors), answer
+    finally:
+        await admin.close()
+
+
+async def produce(bootstrap: str, messages: Iterable[Sent], **options: Any) -> None:
+    """Write messages, each partition's in their order; acknowledged by all copies when it returns."""
+    producer = AIOKafkaProducer(bootstrap_servers=bootstrap, **{"acks": "all", **options})
+    await producer.start()
+    try:
+        sent = [
+            await producer.send(
+                one.topic, one.value, key=one.key, headers=list(one.headers), partition=one.partition
+            )
+            for one in messages
+        ]
+        for one in sent:
+            await one
+    finally:
+        await producer.stop()
+
+
+async def committed(bootstrap: str, group: str) -> dict[TopicPartition, OffsetAndMetadata]:
+    """What a group has committed."""
+    admin = AIOKafkaAdminClient(bootstrap_servers=bootstrap)
+    await admin.start()
+    try:
+        found: dict[TopicPartition, OffsetAndMetadata] = await admin.list_consumer_group_offsets(group)
+        return found
+    finally:
+        await admin.close()
+
+
+async def everything(bootstrap: str, topic: str) -> list[Any]:
+    """All messages that a topic holds now."""
+    consumer = AIOKafkaConsumer(bootstrap_servers=bootstrap, auto_offset_reset="earliest")
+    await consumer.start()
+    try:
+        places = [
+            TopicPartition(topic, number)
+            for number in consumer.partitions_for_topic(topic) or await _wait(consumer, topic)
+        ]
+        consumer.assign(places)
+        end = await consumer.end_offsets(places)
+        await consumer.seek_to_beginning(*places)
+        found: list[Any] = []
+        while any([await consumer.position(place) < end[place] for place in places]):
+            for messages in (await consumer.getmany(timeout_ms=1000)).values():
+                found += messages
+        return found
+    finally:
+        await consumer.stop()
+
+
+async def _wait(consumer: AIOKafkaConsumer, topic: str) -> set[int]:
+    await consumer.topics()
+    found: set[int] | None = consumer.partitions_for_topic(topic)
+    assert found, f"no topic {topic}"
+    return found
