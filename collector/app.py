@@ -47,6 +47,7 @@ from collector.receivers.otlp_grpc import OtlpGrpc
 from collector.receivers.otlp_http import OtlpHttp, uvicorn_tls
 from collector.records.ring import Ring
 from collector.records.trace import ReleasedTrace
+from collector.reviewing import reviewing_of
 from collector.sampling.hashing import Uniform
 from collector.sampling.sampler import Sampler
 from collector.screening.screen import Examined
@@ -183,6 +184,9 @@ def build(
     sinks = [estimates.settle, detection.settle, exemplars.settle, recent.settle]
     if evaluation_events is not None:
         sinks.append(evaluation_events.settle)
+    reviewing = reviewing_of(config, directions=directions, beside=shadowed, clock=clock, telemetry=telemetry)
+    if reviewing is not None:
+        sinks.append(reviewing.picker.settle)
     if results is not None:
         sinks.append(results.settle)
     flow = Flow(
@@ -205,6 +209,7 @@ def build(
             names=[metric.metric for metric in asked.metrics],
             chance=Uniform(config.seed, "judging.repeat"),
             calm=lambda: judging is not None and judging.pressure() >= 1,
+            repeated=reviewing.picker.repeated if reviewing is not None else None,
             clock=clock,
             telemetry=telemetry,
             events=events,
@@ -322,6 +327,7 @@ def build(
             token=token,
             loopback=config.loopback,
             more=drift_routes(detection),
+            review=reviewing.site if reviewing is not None else None,
         ),
         host=config.receivers.http.host,
         port=config.receivers.http.port,
@@ -437,13 +443,17 @@ def build(
         "grpc": Part("OTLP/gRPC", grpc.start if config.receivers.grpc.enabled else None, stop_receivers),
         "kafka": Part("Kafka", kafka.start if kafka is not None else None, stop_polling),
         "commits": Part("Kafka commits", None, close_kafka),
+        "review": Part("review", reviewing.start, reviewing.stop) if reviewing is not None else Part("review"),
         "http": Part("HTTP", http.start, http.stop),
         "background": Part("background", start_background, stop_background),
     }
     # Downstream starts first and upstream stops first; the HTTP port, which also serves /metrics, closes last.
-    start = ("process", "events", "judging", "screening", "assembly", "background", "http", "grpc", "kafka")
+    start = (
+        "process", "review", "events", "judging", "screening", "assembly", "background", "http", "grpc", "kafka",
+    )  # fmt: skip
     stop = (
-        "kafka", "grpc", "assembly", "screening", "judging", "events", "commits", "background", "http", "process",
+        "kafka", "grpc", "assembly", "screening", "judging", "events", "commits", "background", "http", "review",
+        "process",
     )  # fmt: skip
 
     def on_ready() -> None:

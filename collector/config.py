@@ -18,6 +18,7 @@ from collector.judging.options import Options as Judging
 from collector.pipeline.kafka_client import KafkaClientOptions
 from collector.pipeline.options import BooksOptions, SpoolOptions
 from collector.receivers.options import Options as Receivers
+from collector.review.options import Options as Review
 from collector.sampling.options import Options as Sampling
 from collector.screening.options import Options as Screening
 from collector.web.options import Options as Web
@@ -184,6 +185,7 @@ class Config(BaseModel):
     export: Export = Field(default_factory=Export, description="Events and results out; /metrics is always on.")
     books: BooksOptions = Field(default_factory=BooksOptions, description="What process.state_dir remembers.")
     spool: SpoolOptions = Field(default_factory=SpoolOptions, description="With process.durability: spool.")
+    review: Review = Field(default_factory=Review, description="Cases for people to look at.")
     web: Web = Field(default_factory=Web, description="Status page and API.")
     process: Process = Field(default_factory=Process, description="Logging, grace time, state.")
 

@@ -47,7 +47,8 @@ class Watch:
     it judged, of which the stage tells. `names` are the metrics of `judge`.
 
     `chance` gives an interaction id its number in [0, 1), the same in every replica. `calm` is false while judging
-    is behind: then nothing is judged twice. `run` is a task of the application; used from one event loop.
+    is behind: then nothing is judged twice. `repeated` is told of each that was, with the first try's
+    scores by metric. `run` is a task of the application; used from one event loop.
     """
 
     def __init__(
@@ -59,6 +60,7 @@ class Watch:
         names: Sequence[str],
         chance: Callable[[str], float],
         calm: Callable[[], bool],
+        repeated: Callable[[Interaction, Mapping[str, float], Sequence[Result]], None] | None = None,
         clock: Clock,
         telemetry: Telemetry,
         events: Events,
@@ -68,6 +70,7 @@ class Watch:
         self._judge = judge
         self._chance = chance
         self._calm = calm
+        self._repeated = repeated
         self._clock = clock
         self._telemetry = telemetry
         self._events = events
@@ -116,6 +119,8 @@ class Watch:
         interaction, first = self._waiting.popleft()
         second = await self._judge.score(interaction, self._options.deadline_seconds, attempt=1)
         self._telemetry.inc(metrics.JUDGE_REPEATS, outcome="judged")
+        if self._repeated is not None:
+            self._repeated(interaction, first, second)
         for result in second:
             if isinstance(result.outcome, Score) and result.scorer in first:
                 square = (result.outcome.value - first[result.scorer]) ** 2

@@ -13,6 +13,7 @@ from collector.records.settled import Settled
 from collector.review.build import Builder
 from collector.review.case import Case, Feedback, Pick, Reason
 from collector.review.options import PickOptions
+from collector.review.query import Subject
 from collector.review.quotas import ControlRate, Quotas
 from collector.review.recent import Recent
 from collector.telemetry import metrics
@@ -112,6 +113,10 @@ class Picker:
         self._store.put(self._builder.case(settled, [pick] if pick else [], feedback=[feedback]))
         remembered.kept = True
         return self.count_feedback("picked" if pick else "attached")
+
+    def forget(self, subject: Subject) -> None:
+        """Drop what is remembered of a subject that is to be erased; from any thread."""
+        self._recent.forget(subject)
 
     def count_feedback(self, outcome: str) -> str:
         self._feedback[outcome].inc()

@@ -1,0 +1,97 @@
+"""The review put together: its store, what picks cases for it, and the way in for users' feedback."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from collector.config import Config
+from collector.parts import StartError
+from collector.pipeline.clock import Clock
+from collector.review.build import Builder
+from collector.review.feedback import FeedbackIntake
+from collector.review.picker import Picker
+from collector.review.query import Erased, Subject
+from collector.review.sqlite import SqliteStore
+from collector.review.store import StoreUnavailable
+from collector.sampling.hashing import Uniform
+from collector.telemetry.instruments import Telemetry
+from collector.web.review.site import Review
+from scorers.scorer import Direction
+
+FILE_NAME = "review.sqlite"
+_DESCRIPTIVE = ("context_count",)
+"""Metrics that are neither good nor bad."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reviewing:
+    """The parts of the review. `erase` erases a subject in the store and in memory."""
+
+    store: SqliteStore
+    picker: Picker
+    feedback: FeedbackIntake
+    clock: Clock
+
+    @property
+    def site(self) -> Review:
+        """What the pages and the API are given."""
+        return Review(self.store, self.clock, erase=self.erase, feedback=self.feedback)
+
+    async def start(self) -> None:
+        """Open the store. Raises StartError."""
+        try:
+            await asyncio.to_thread(self.store.open)
+        except StoreUnavailable as error:
+            raise StartError(str(error)) from error
+
+    async def stop(self, _: float) -> None:
+        await asyncio.to_thread(self.store.close)
+
+    def erase(self, subject: Subject) -> Erased:
+        self.picker.forget(subject)
+        erased = self.store.erase(subject)
+        self.picker.forget(subject)  # one that was settled meanwhile
+        return erased
+
+
+def store_path(config: Config) -> Path | None:
+    """Where the cases are kept; None where the review is off."""
+    if not config.review.enabled:
+        return None
+    if config.review.path is not None:
+        return config.review.path
+    return config.process.state_dir / FILE_NAME if config.process.state_dir is not None else None
+
+
+def reviewing_of(
+    config: Config,
+    *,
+    directions: Mapping[str, Direction],
+    beside: Collection[str],
+    clock: Clock,
+    telemetry: Telemetry,
+) -> Reviewing | None:
+    """None where the review is off. `beside` are the metrics of a shadow judge."""
+    path = store_path(config)
+    if path is None:
+        return None
+    store = SqliteStore(path, config.review, clock=clock, telemetry=telemetry)
+    lower = {metric for metric, direction in directions.items() if direction is Direction.LOWER_IS_BETTER}
+    picker = Picker(
+        config.review.pick,
+        store=store,
+        builder=Builder(
+            lower_is_better=frozenset(lower),
+            descriptive=frozenset((*_DESCRIPTIVE, *beside)),
+            prompt_versions=config.estimates.changes.prompt_version_attributes,
+            judge_model=config.judge.model if config.judge is not None else None,
+        ),
+        chance=Uniform(config.seed, "review.control"),
+        judging=config.judge is not None,
+        clock=clock,
+        telemetry=telemetry,
+    )
+    return Reviewing(store, picker, FeedbackIntake(picker, store, clock), clock)
