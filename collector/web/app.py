@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
 from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
@@ -83,8 +84,11 @@ def build(
     async def page(request: Request) -> Response:
         refresh = 0 if request.query_params.get("refresh") == "off" else options.refresh_seconds
         now = status()
+        kept: frozenset[str] = frozenset()
+        if review is not None:
+            kept = await run_in_threadpool(review.kept, [worst.interaction_id for worst in now.worst])
         html = templates.get_template("status.html").render(
-            status=now, lines=lines(now.estimates), refresh=refresh
+            status=now, lines=lines(now.estimates), refresh=refresh, reviewing=review is not None, kept=kept
         )
         return HTMLResponse(html)
 

@@ -87,6 +87,10 @@ class Sessions:
             return True
         return self.fits(request, request.headers.get(TOKEN_HEADER))
 
+    def by_program(self, request: Request) -> bool:
+        """Whether no browser sent it: a browser names the origin of every POST, and asks before it sends JSON."""
+        return not {"origin", "sec-fetch-site", "sec-fetch-mode"} & set(request.headers.keys())
+
     def known(self, request: Request) -> str | None:
         """The name that authentication gives."""
         return identity_of(request.scope).name

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Awaitable, Callable
 from http import HTTPStatus
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from pydantic import BaseModel, ValidationError
 from starlette.concurrency import run_in_threadpool
@@ -23,6 +23,8 @@ from collector.web.review.models import (
     EraseBody,
     ErasedAnswer,
     FacetsAnswer,
+    FeedbackAnswer,
+    FeedbackBody,
     LabelBody,
     PageAnswer,
     Problem,
@@ -37,6 +39,22 @@ _B = TypeVar("_B", bound=BaseModel)
 MAX_BODY_BYTES = 2 * 2**20
 
 View = Callable[[Request], Awaitable[Response]]
+
+
+class TakesFeedback(Protocol):
+    """Finds the answer that feedback is about: see `collector.review.feedback`."""
+
+    async def take(
+        self,
+        *,
+        score: float | None,
+        comment: str,
+        name: str,
+        source: str,
+        case_id: str,
+        trace_id: str,
+        response_id: str,
+    ) -> str: ...
 
 
 class Refused(Exception):
@@ -64,11 +82,13 @@ class Api:
         *,
         erase: Callable[[Subject], Erased],
         sessions: Sessions,
+        feedback: TakesFeedback | None,
         read_only: bool,
         version: str,
     ) -> None:
         self._store = store
         self._erase = erase
+        self._feedback = feedback
         self._sessions = sessions
         self._read_only = read_only
         self._version = version
@@ -76,7 +96,9 @@ class Api:
 
     def routes(self) -> list[Route]:
         base = "/api/v1/review"
+        feedback = [Route("/api/v1/feedback", _told(self.feedback), methods=["POST"])] if self._feedback else []
         return [
+            *feedback,
             Route(f"{base}/cases", _told(self.cases)),
             Route(f"{base}/case", _told(self.case)),
             Route(f"{base}/facets", _told(self.facets)),
@@ -146,9 +168,32 @@ class Api:
         sent = await self._changing(request, EraseBody)
         return _answer(ErasedAnswer.of(await run_in_threadpool(self._erase, sent.subject())))
 
+    async def feedback(self, request: Request) -> Response:
+        """What a user said, from the application: late, so it makes a case and never enters an estimate."""
+        assert self._feedback is not None
+        if not (self._sessions.api_allows(request) or self._sessions.by_program(request)):
+            raise Refused(403, "a browser may have been made to send this", "let the application's server send it")
+        sent = await self._body(request, FeedbackBody)
+        outcome = await self._feedback.take(
+            score=sent.score,
+            comment=sent.comment,
+            name=sent.name,
+            source="api",
+            case_id=sent.interaction_id,
+            trace_id=sent.trace_id.lower(),
+            response_id=sent.response_id,
+        )
+        if outcome == "unknown":
+            raise Refused(
+                404,
+                "nothing is known of that answer here",
+                "it may be too old, or not have arrived yet: try again",
+            )
+        return _answer(FeedbackAnswer.model_validate({"outcome": outcome}))
+
     async def openapi(self, request: Request) -> Response:
         if self._document is None:
-            self._document = document(self._version)
+            self._document = document(self._version, feedback=self._feedback is not None)
         return Response(self._document, media_type="application/json")
 
     # --- what they share
@@ -163,6 +208,9 @@ class Api:
                 f"send the bearer token, or get /api/v1/review/session and send its csrf_token in {TOKEN_HEADER} "
                 "with its cookie",
             )
+        return await self._body(request, model)
+
+    async def _body(self, request: Request, model: type[_B]) -> _B:
         if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
             raise Refused(415, "the body must be JSON", "send content-type: application/json")
         try:

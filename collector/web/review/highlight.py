@@ -22,11 +22,12 @@ _WORST_FIRST = (Label.CONTRADICTED, Label.UNSUPPORTED, Label.UNKNOWN, Label.SUPP
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A piece of the response. `claims` are the indexes of those that stand there; `label` is the worst of their
-    verdicts, None where no claim stands."""
+    """A piece of the response. `claims` are the indexes of those that stand there, `ends` of those that end with it;
+    `label` is the worst of their verdicts, None where no claim stands."""
 
     text: str
     claims: tuple[int, ...] = ()
+    ends: tuple[int, ...] = ()
     label: Label | None = None
 
 
@@ -43,7 +44,8 @@ def segments(response: str, claims: Sequence[tuple[str, Label]]) -> list[Segment
         here = tuple(index for index, (first, last) in places.items() if first <= start and end <= last)
         labels = {claims[index][1] for index in here}
         worst = next((label for label in _WORST_FIRST if label in labels), None)
-        found.append(Segment(response[start:end], here, worst))
+        ends = tuple(index for index in here if places[index][1] == end)
+        found.append(Segment(response[start:end], here, ends, worst))
     return found
 
 

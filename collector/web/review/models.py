@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated
+from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, StrictStr
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, StrictStr, model_validator
 
 from collector.records.diagnosis import Diagnosis
 from collector.review.case import Case, CaseDecision, CaseResult, Feedback, Origin, Pick, Reason
@@ -78,6 +78,25 @@ class EraseBody(Body):
 
     def subject(self) -> Subject:
         return Subject(self.kind, self.id, self.also)
+
+
+class FeedbackBody(Body):
+    """What a user of the application said about an answer. One of the three ids is needed."""
+
+    score: float | None = Field(None, ge=0, le=1, description="1 is best: a thumb up is 1, a thumb down 0")
+    comment: str = Field("", max_length=MAX_TEXT)
+    name: str = Field("user_feedback", min_length=1, max_length=100, description="What kind of feedback it is")
+    interaction_id: str = Field("", max_length=2_000)
+    trace_id: str = Field("", max_length=100, description="Trace of the answer, as hex digits")
+    response_id: str = Field("", max_length=2_000, description="The model's id of the response")
+
+    @model_validator(mode="after")
+    def _of_what(self) -> Self:
+        if not (self.interaction_id or self.trace_id or self.response_id):
+            raise ValueError("interaction_id, trace_id or response_id is needed: which answer is it about?")
+        if self.score is None and not self.comment.strip():
+            raise ValueError("score or comment is needed")
+        return self
 
 
 class ScoreOf(Answer):
@@ -220,6 +239,12 @@ class ErasedAnswer(Answer):
     @classmethod
     def of(cls, erased: Erased) -> ErasedAnswer:
         return cls(case_ids=erased.case_ids, labels=erased.labels)
+
+
+class FeedbackAnswer(Answer):
+    outcome: Literal["picked", "attached", "content"] = Field(
+        description="picked: it made a case; attached: to a case that is kept; content: noted, and no case was made"
+    )
 
 
 class SessionAnswer(Answer):

@@ -14,6 +14,8 @@ from collector.web.review.models import (
     EraseBody,
     ErasedAnswer,
     FacetsAnswer,
+    FeedbackAnswer,
+    FeedbackBody,
     LabelBody,
     PageAnswer,
     Problem,
@@ -63,20 +65,25 @@ OPERATIONS = (
     Operation("post", "/api/v1/review/erase", "erase", "Erase a data subject's cases, verified", ErasedAnswer,
               sent=EraseBody, problems=_CHANGE),
 )  # fmt: skip
+FEEDBACK = Operation(
+    "post", "/api/v1/feedback", "feedback", "What a user said about an answer", FeedbackAnswer, sent=FeedbackBody,
+    problems=(404, 413, 415, 422, 503),
+)  # fmt: skip
 
 
-def document(version: str) -> bytes:
-    """OpenAPI 3.1, as JSON."""
-    sent = {one.sent for one in OPERATIONS if one.sent}
-    answers = {one.answer for one in OPERATIONS} | {Problem}
-    asked = {one.asked for one in OPERATIONS if one.asked}
+def document(version: str, *, feedback: bool) -> bytes:
+    """OpenAPI 3.1, as JSON; with the operation that takes feedback where there is one."""
+    operations = (*OPERATIONS, *((FEEDBACK,) if feedback else ()))
+    sent = {one.sent for one in operations if one.sent}
+    answers = {one.answer for one in operations} | {Problem}
+    asked = {one.asked for one in operations if one.asked}
     ways = [(model, "validation") for model in sent | asked] + [(model, "serialization") for model in answers]
     ways.sort(key=lambda way: way[0].__name__)
-    refs, definitions = models_json_schema(ways, ref_template=_REF)  # type: ignore[arg-type]  # a list of pairs of the mode's literal
+    refs, definitions = models_json_schema(ways, ref_template=_REF)
     schemas = definitions.get("$defs", {})
     by_model = {str(getattr(model, "__name__", "")): ref for (model, _), ref in refs.items()}
     paths: dict[str, dict[str, object]] = {}
-    for one in OPERATIONS:
+    for one in operations:
         paths.setdefault(one.path, {})[one.method] = _operation(one, by_model, schemas)
     shown = {name: schema for name, schema in schemas.items() if name not in {model.__name__ for model in asked}}
     return json.dumps(

@@ -26,6 +26,11 @@ from collector.web.review.shown import case_page
 from collector.web.session import TOKEN_FIELD, Sessions, clean_author
 
 _ENTRY_ROWS = 10
+_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; base-uri 'none'; "
+    "form-action 'self'; frame-ancestors 'none'"
+)
+"""These pages have one script, of our own, for the keys."""
 _READ_ONLY = "labels can not be changed here: web.read_only is set"
 
 
@@ -283,7 +288,7 @@ class Pages:
             Sort=Sort,
             **values,
         )
-        reply = HTMLResponse(html, status_code=status_code)
+        reply = HTMLResponse(html, status_code=status_code, headers={"content-security-policy": _POLICY})
         self._sessions.set_session(request, reply, fresh)
         return reply
 

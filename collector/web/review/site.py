@@ -10,10 +10,10 @@ from starlette.routing import BaseRoute
 
 from collector.pipeline.clock import Clock
 from collector.review.query import Erased, Subject
-from collector.review.store import ReviewStore
+from collector.review.store import ReviewError, ReviewStore
 from collector.web.links import TraceLink
 from collector.web.options import Options
-from collector.web.review.api import Api
+from collector.web.review.api import Api, TakesFeedback
 from collector.web.review.desk import Desk
 from collector.web.review.pages import Pages
 from collector.web.session import Sessions
@@ -22,12 +22,21 @@ from collector.web.session import Sessions
 @dataclass(frozen=True, slots=True)
 class Review:
     """What the pages need. `erase` erases a subject wherever groundwatch keeps it, verified; None = in the store
-    only. `more` are routes of the review itself, such as the one that takes feedback."""
+    only. `feedback` takes what users of the application say; None = there is no such route. `more` are further
+    routes of the review."""
 
     store: ReviewStore
     clock: Clock
     erase: Callable[[Subject], Erased] | None = None
+    feedback: TakesFeedback | None = None
     more: Sequence[BaseRoute] = ()
+
+    def kept(self, ids: Sequence[str]) -> frozenset[str]:
+        """Which of them are cases; none while the store does not answer."""
+        try:
+            return frozenset(one for one in ids if self.store.get(one) is not None)
+        except ReviewError:
+            return frozenset()
 
 
 def routes(
@@ -45,6 +54,7 @@ def routes(
         review.store,
         erase=review.erase or review.store.erase,
         sessions=sessions,
+        feedback=review.feedback,
         read_only=options.read_only,
         version=version,
     )
