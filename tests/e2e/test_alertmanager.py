@@ -30,7 +30,7 @@ from tests.support.waiting import until
 pytestmark = pytest.mark.e2e
 pytest.importorskip("openinference.instrumentation.openai", reason="extra [demo] is not installed")
 
-SCALE = 30.0
+SCALE = 40.0
 OPTIONS = Options(time_scale=SCALE, week_every=300)
 BY_INVENTION = {
     "GroundwatchErrorBudgetBurning": {"faithfulness"},
@@ -111,7 +111,7 @@ def test_a_release_that_makes_things_up_is_told_with_its_cause_and_nothing_else(
         url = str(until(model.told, "the stub model listens")[0]["listening"])
 
         def release(version: str, model_name: str) -> App:
-            app = start_assistant(tmp_path, url, sidecar.http, model=model_name, release=version, rate=25)
+            app = start_assistant(tmp_path, url, sidecar.http, model=model_name, release=version, rate=40)
             ends.callback(app.end)
             return app
 
@@ -237,7 +237,7 @@ def config(judge: JudgeServer) -> dict[str, Any]:
             scorers=["faithfulness", "context_relevance", "noncommittal"],
             budget={"day": {"calls": None, "usd": None}},
         ),
-        judging={"canary_hours": 0.004},  # 14 seconds
+        judging={"canary_hours": 0.002},  # 7 seconds
         sampling={"rate": 1.0, "budget": {"calls_per_day": None, "usd_per_day": None}},
         estimates={
             "objectives": [{"name": "grounded", "metric": "faithfulness", "threshold": 0.8, "target": 0.95}]
