@@ -6,7 +6,7 @@ from collector.telemetry import metrics
 from dashboards.boards.panels import GREEN, RED, YELLOW, Panel, Query
 from dashboards.boards.shared import JOB, METRIC, dashed, segment_matchers
 from dashboards.drift import evidence, watched_level
-from dashboards.names import by, select
+from dashboards.names import select
 from dashboards.options import Options
 
 _MOST = 2
@@ -79,13 +79,9 @@ def drift(options: Options) -> list[Panel]:
         ),
         Panel(
             "Baseline learned",
-            "How much of each baseline there is; at 100 % the series is watched. The least of the replicas.",
+            "How much of each baseline there is; at 100 % it is watched. The least of replicas and segments.",
             [
-                Query(
-                    f"min {by(('level', *options.segments))} ({learned})",
-                    "{{level}} " + names.replace(" / ", " "),
-                    instant=True,
-                )
+                Query(f"min by (level) ({learned})", "{{level}}", instant=True),
             ],
             kind="bargauge",
             unit="percentunit",

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 
 from collector.estimates.detect import Detection
 from collector.estimates.measures import Measure
@@ -15,7 +16,7 @@ from collector.pipeline.clock import ManualClock
 from collector.records.decision import Decision, Fate
 from collector.records.found import Found
 from collector.records.settled import Settled
-from collector.telemetry.events import Events
+from collector.telemetry.events import Event, Events
 from collector.telemetry.instruments import Telemetry
 from collector.telemetry.spec import MetricSpec
 from scorers.interaction import Interaction
@@ -31,15 +32,18 @@ READY = 100.5 / 86_400
 EVERY = (FAITH, REFUSES, LOCAL)
 
 
-class Lines(logging.Handler):
-    """Keeps what was logged: (event, fields)."""
+class Told(Events):
+    """Remembers every event beside telling it; the log leaves out what comes too often."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.seen: list[tuple[str, dict[str, object]]] = []
+    def __init__(self, telemetry: Telemetry, clock: ManualClock) -> None:
+        logger = logging.Logger("detection")
+        logger.addHandler(logging.NullHandler())
+        super().__init__(telemetry, clock, logger)
+        self.all: list[Event] = []
 
-    def emit(self, record: logging.LogRecord) -> None:
-        self.seen.append((record.__dict__["event"], record.__dict__["fields"]))
+    def tell(self, event: Event, error: BaseException | None = None) -> None:
+        self.all.append(event)
+        super().tell(event, error)
 
 
 @dataclass
@@ -58,9 +62,7 @@ class World:
         self.clock = ManualClock()
         self.clock.advance(self.at)
         self.telemetry = Telemetry()
-        self.lines = Lines()
-        self.logger = logging.Logger("detection")
-        self.logger.addHandler(self.lines)
+        self.events = Told(self.telemetry, self.clock)
         self.detection = Detection(
             DetectionOptions.model_validate(self.options),
             measures=self.measures,
@@ -70,7 +72,7 @@ class World:
             seed="seed",
             clock=self.clock,
             telemetry=self.telemetry,
-            events=Events(self.telemetry, self.clock, self.logger),
+            events=self.events,
         )
         if self.kept:
             self.detection.restore(self.kept)
@@ -128,7 +130,7 @@ class World:
         return {}
 
     def told(self, event: str) -> list[dict[str, object]]:
-        return [fields for name, fields in self.lines.seen if name == event]
+        return [dict(one.fields) for one in self.events.all if one.name == event]
 
     def of(self, name: str):  # type: ignore[no-untyped-def]  # what `watched` gives
         (one,) = [one for one in self.detection.watched() if one.series == name]
@@ -150,6 +152,105 @@ def given(mean: float, threshold: float, **more: object) -> dict[str, object]:
 def warm_up(world: World, mean: float = 0.9) -> None:
     """What a given level needs before it is watched: time, and weights."""
     world.feed([mean] * 101, every=1.0)
+
+
+@dataclass
+class Stream:
+    """Judged answers in the order in which they come. `p` are probabilities, all at least `least`; `session` says what
+    belongs together."""
+
+    y: Floats
+    p: Floats | None = None
+    least: float = 1.0
+    session: NDArray[np.int64] | None = None
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+
+def independent(rng: Random, size: int, drop: float = 0.0) -> Stream:
+    """Unrelated answers, all judged."""
+    return Stream(lowered(rng, size, drop))
+
+
+def by_score(rng: Random, size: int, drop: float = 0.0) -> Stream:
+    """What looks bad is judged more often: good answers are the heavy ones. Size is of judged ones."""
+    y = lowered(rng, 8 * size, drop)
+    p = np.where(y < 0.5, 1.0, np.where(y < 1, 0.4, 0.1))
+    judged = rng.random(len(y)) < p
+    return Stream(y[judged][:size], p[judged][:size], 0.1)
+
+
+def sessions(rng: Random, size: int, *, mean_size: float = 6.0, share: float = 0.9) -> Stream:
+    """Sessions of geometric size, whose answers mostly share one score; many run at a time."""
+    return _grouped(rng, size, lambda common: rng.geometric(1 / mean_size, len(common)), share)
+
+
+def asked_again(rng: Random, size: int) -> Stream:
+    """What got a bad answer is asked again: the worse it was the more often."""
+    return _grouped(rng, size, lambda common: rng.geometric(1 / (1 + 8 * (1 - common))), 1.0)
+
+
+def _grouped(rng: Random, size: int, sizes: Callable[[Floats], NDArray[np.int64]], share: float) -> Stream:
+    common = scores(rng, size)
+    of = np.repeat(np.arange(size), sizes(common))[:size]
+    y = np.where(rng.random(size) < share, common[of], scores(rng, size))
+    # A session's answers come among those of a few others.
+    order = np.argsort(np.arange(size) + rng.uniform(0, 20, size), kind="stable")
+    return Stream(y[order], session=of[order])
+
+
+def alarms(worlds: Sequence[World], stream: Stream, *, every: float, first: bool = False) -> list[int]:
+    """After how many judged answers there were alarms; each is acknowledged, so M is 0 again. With several worlds they
+    are replicas that share the stream by chance (by session), and their evidence is summed as Prometheus does.
+    `first` stops at the first alarm."""
+    found: list[int] = []
+    series = "faithfulness"
+    last = [0] * len(worlds)
+    evidence = [0.0] * len(worlds)
+    threshold = sum(one.detection.watched()[0].threshold or 0.0 for one in worlds)
+    for number in range(len(stream)):
+        session = None if stream.session is None else str(stream.session[number])
+        belongs = number if stream.session is None else int(stream.session[number])
+        here = (belongs * 2_654_435_761 >> 9) % len(worlds)
+        world = worlds[here]
+        for one in worlds:
+            one.clock.advance(every)
+        p = 1.0 if stream.p is None else float(stream.p[number])
+        world.settle((series, float(stream.y[number])), p=p, least=stream.least, session=session)
+        if len(worlds) == 1:
+            if len(world.events.all) == last[0]:
+                continue
+            alarm = world.events.all[-1].name == "quality_drifted"
+            last[0] = len(world.events.all)
+        else:
+            shown = world.detection.watched()[0]
+            evidence[here] = (shown.evidence or 0.0) * (1 + (shown.threshold or 0.0)) - 1
+            alarm = sum(evidence) >= threshold
+        if alarm:
+            found.append(number + 1)
+            if first:
+                return found
+            for place, one in enumerate(worlds):
+                one.detection.acknowledge(series)
+                last[place] = len(one.events.all)
+                evidence[place] = 0.0
+    return found
+
+
+def ready(
+    mean: float,
+    threshold: float,
+    *,
+    weight: float = 1.0,
+    least: float = 1.0,
+    by: tuple[str, ...] = ("session", "question"),
+) -> World:
+    """A world that watches faithfulness at this level and threshold from now on, having seen this mean weight."""
+    world = World(given(mean, threshold), by=by)
+    world.feed([mean] * 101, every=1.0, p=1 / weight, least=least)
+    world.detection.reset("faithfulness")
+    return world
 
 
 def lowered(rng: Random, size: int, drop: float) -> Floats:
