@@ -1,0 +1,63 @@
+"""The installed command with a state directory: interactions become cases, and a restart keeps them."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.conftest import StartSidecar
+from tests.support.sidecar import Sidecar
+from tests.support.traces import body, rag_trace
+
+pytestmark = pytest.mark.e2e
+
+INVENTED = "Rides are free for everybody on Mondays, and the fare is refunded in gold."
+
+
+def cases(sidecar: Sidecar, **filters: str) -> dict[str, object]:
+    reply = sidecar.client.get(f"{sidecar.http}/api/v1/review/cases", params=filters)
+    assert reply.status_code == 200, reply.text
+    found: dict[str, object] = reply.json()
+    return found
+
+
+def test_low_scores_feedback_and_the_control_part_become_cases(
+    start_sidecar: StartSidecar, tmp_path: Path
+) -> None:
+    review = {"pick": {"control": {"rate": 1}, "cause_per_day": 0}}
+    state = {"state_dir": str(tmp_path / "state")}
+    sidecar = start_sidecar(review=review, process=state)
+    dice = random.Random(7)
+    good, bad = (dice.randbytes(16) for _ in range(2))
+    sidecar.send(body(rag_trace(dice, trace_id=good)))
+    sidecar.send(body(rag_trace(dice, trace_id=bad, response=INVENTED)))
+    sidecar.wait_for_interactions(2)
+    sidecar.wait(
+        lambda now: now.total("groundwatch_review_cases_total", outcome="stored") == 2, "both are written"
+    )
+    found = {row["id"]: row for row in cases(sidecar)["cases"]}  # type: ignore[attr-defined]  # the API's JSON
+    assert sorted(tuple(sorted(row["reasons"])) for row in found.values()) == [
+        ("control",),
+        ("control", "low_score"),
+    ]
+    reply = sidecar.client.post(
+        f"{sidecar.http}/api/v1/feedback", json={"trace_id": good.hex(), "score": 0, "comment": "not true"}
+    )
+    assert (reply.status_code, reply.json()["outcome"]) == (200, "picked")
+    sidecar.wait(lambda now: now.total("groundwatch_review_cases_total", outcome="merged") == 1, "it is merged")
+    assert len(cases(sidecar, reason="feedback")["cases"]) == 1  # type: ignore[arg-type]  # as above
+    assert sidecar.terminate() == 0
+
+    again = start_sidecar(review=review, process=state)
+    assert len(cases(again)["cases"]) == 2  # type: ignore[arg-type]  # as above
+    # What memory has forgotten the store still knows.
+    reply = again.client.post(f"{again.http}/api/v1/feedback", json={"trace_id": bad.hex(), "score": 0})
+    assert (reply.status_code, reply.json()["outcome"]) == (200, "attached")
+    again.wait(lambda now: now.total("groundwatch_review_cases_total", outcome="merged") == 1, "it is merged")
+    assert len(cases(again, reason="feedback")["cases"]) == 2  # type: ignore[arg-type]  # as above
+
+
+def test_without_a_directory_there_is_no_review(sidecar: Sidecar) -> None:
+    assert sidecar.get("/api/v1/review/cases").status_code == 404
