@@ -16,6 +16,8 @@ import httpx
 from collector.commands.common import add_config_argument, read_config, through_proxies
 from collector.config import Config
 from collector.configfile import ConfigError
+from collector.estimates.detect_choice import problems as detection_problems
+from collector.estimates.detect_choice import watched
 from collector.estimates.measures import Measure
 from collector.estimates.objectives import problems
 from collector.estimates.sums import series_needed
@@ -64,6 +66,7 @@ def run(args: argparse.Namespace) -> int:
     _series(config, measures, report)
     for problem in problems(config.estimates.objectives, measures, [one.name for one in config.sampling.segments]):
         report.bad(problem)
+    _detection(config, report)
     fast = {one.metric for one in measures if one.tier is Tier.FAST}
     for problem in unscreened(config.sampling, fast):
         report.bad(problem)
@@ -88,13 +91,13 @@ class _Report:
         sys.stdout.write(f"FAIL  {line}\n")
 
 
-def _measures(config: Config) -> list[Measure]:
+def _measures(config: Config, *, shadow: bool = True) -> list[Measure]:
     infos = [one.info for one in build(config.screening.scorers, Tier.FAST, table=config.screening.calibration)]
     if config.judge is not None:
         scorers, _ = runnable(judged(config.judge.scorers), embeddings=config.judge.embeddings is not None)
         infos += [one.info for one in scorers]
         beside = config.judge.shadow
-        if beside is not None:
+        if beside is not None and shadow:
             scorers, _ = runnable(judged(beside.scorers), embeddings=beside.embeddings is not None)
             infos += [shadow_info(one.info) for one in scorers]
     return [Measure(metric, info.kind, info.tier) for info in infos for metric in info.gives]
@@ -123,6 +126,22 @@ def _series(config: Config, measures: list[Measure], report: _Report) -> None:
         report.good(f"{line}; segment values and releases beyond it are counted as 'other'")
     else:
         report.good(line)
+
+
+def _detection(config: Config, report: _Report) -> None:
+    """What is watched for change, and whether it outlives the process."""
+    options = config.estimates.detection
+    measures = _measures(config, shadow=False)
+    found = detection_problems(options, measures, [one.name for one in config.sampling.segments])
+    for problem in found:
+        report.bad(problem)
+    names = [one.metric for one in watched(options, measures)] if options.enabled else []
+    if found or not names:
+        return
+    line = f"{', '.join(names)}: watched for getting worse after {options.baseline_days:g} days of baseline"
+    if config.process.state_dir is None:
+        line += "; without process.state_dir each restart begins it anew"
+    report.good(line)
 
 
 def _endpoints(config: Config, report: _Report) -> None:

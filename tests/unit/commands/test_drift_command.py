@@ -6,6 +6,7 @@ import asyncio
 import json
 import socket
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 from starlette.applications import Starlette
@@ -95,3 +96,39 @@ async def test_what_is_wrong_is_said_with_the_cure(
         port = closed.getsockname()[1]
     assert await drift("--url", f"http://127.0.0.1:{port}") == 1
     assert "is groundwatch running there?" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("detection", "state", "code", "line"),
+    [
+        (
+            "{}",
+            "",
+            0,
+            "watched for getting worse after 7 days of baseline; without process.state_dir each restart",
+        ),
+        (
+            "{}",
+            "process: {state_dir: state}\n",
+            0,
+            "noncommittal: watched for getting worse after 7 days of baseline\n",
+        ),
+        ("{metrics: [nonsense]}", "", 1, "FAIL  estimates.detection.metrics: no scorer gives the judged metric"),
+        (
+            "{metrics: [faithfulness_second]}",
+            "",
+            1,
+            "FAIL  estimates.detection.metrics: no scorer gives the judged",
+        ),
+    ],
+)
+def test_check_says_what_is_watched(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], detection: str, state: str, code: int, line: str
+) -> None:
+    path = tmp_path / "groundwatch.yaml"
+    path.write_text(
+        "judge: {base_url: 'http://127.0.0.1:9/v1', model: m, shadow: {name: second, model: n}}\n"
+        f"estimates: {{detection: {detection}}}\n{state}"
+    )
+    assert main(["check", "--offline", "-c", str(path)]) == code
+    assert line in capsys.readouterr().out
