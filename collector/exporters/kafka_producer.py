@@ -12,7 +12,7 @@ from scorers.judge.marker import HEADER, HEADER_VALUE
 
 _HEADERS = [(HEADER, HEADER_VALUE.encode())]
 """Our own receiver refuses messages with it, whatever topic somebody copied them to."""
-_TOPIC_SECONDS = 10.0
+_TOPIC_SECONDS = 5.0
 _CLOSE_SECONDS = 5.0
 _RETRY_BACKOFF_MS = 500
 _OVERHEAD_BYTES = 64 * 1024
@@ -56,7 +56,7 @@ async def connect(options: KafkaResultsOptions, environ: Mapping[str, str]) -> A
     require_kafka()
     arguments = client_arguments(options, environ)
     from aiokafka import AIOKafkaProducer
-    from aiokafka.errors import KafkaError
+    from aiokafka.errors import KafkaError, UnknownTopicOrPartitionError
 
     compression = None if options.compression is TopicCompression.NONE else options.compression.value
     producer = AIOKafkaProducer(
@@ -78,7 +78,7 @@ async def connect(options: KafkaResultsOptions, environ: Mapping[str, str]) -> A
             await producer.partitions_for(options.topic)
     except (KafkaError, OSError, TimeoutError) as error:
         await close_now(producer)
-        if started and isinstance(error, TimeoutError):
+        if started and isinstance(error, TimeoutError | UnknownTopicOrPartitionError):
             raise Undeliverable(
                 f"topic {options.topic!r} does not exist on {', '.join(options.brokers)}; create it"
             ) from error
@@ -92,16 +92,15 @@ async def connect(options: KafkaResultsOptions, environ: Mapping[str, str]) -> A
 async def close_now(producer: Any) -> None:
     """Close an aiokafka producer without waiting for brokers that do not answer.
 
-    `stop` alone waits until every batch is acknowledged, which an idempotent producer tries for ever.
+    Its `stop` waits until every batch is acknowledged, which an idempotent producer tries for ever; so its parts are
+    ended one by one.
     """
-    from aiokafka.errors import ProducerClosed
-
-    producer._message_accumulator.fail_all(ProducerClosed())
-    try:
-        async with asyncio.timeout(_CLOSE_SECONDS):
-            await producer.stop()
-    except TimeoutError:
-        return
+    sender = producer._sender.sender_task
+    if sender is not None:
+        sender.cancel()
+        await asyncio.wait({sender}, timeout=_CLOSE_SECONDS)
+    producer._closed = True  # else it warns that it was forgotten
+    await producer.client.close()
 
 
 def is_too_large(error: BaseException) -> bool:
