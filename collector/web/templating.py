@@ -11,6 +11,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoes
 from collector.web.inert import visible
 
 HERE = Path(__file__).parent
+_NAME_CHARS = 200
 
 
 def environment() -> Environment:
@@ -25,8 +26,14 @@ def environment() -> Environment:
     made.filters["utc"] = lambda seconds: f"{_at(seconds):%Y-%m-%d %H:%M} UTC"
     made.filters["iso"] = lambda seconds: f"{_at(seconds):%Y-%m-%dT%H:%M:%SZ}"
     made.filters["shell"] = shlex.quote
-    made.filters["words"] = lambda text: str(text).replace("_", " ")
+    made.filters["short"] = lambda text: _short(str(text))
+    made.filters["words"] = lambda text: _short(str(text)).replace("_", " ")
     return made
+
+
+def _short(text: str) -> str:
+    """A name, which nobody makes longer than this to be read."""
+    return text if len(text) <= _NAME_CHARS else text[:_NAME_CHARS] + "…"
 
 
 def _at(seconds: float) -> datetime:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -13,7 +15,10 @@ from collector.records.decision import Fate
 from collector.records.diagnosis import Cause, Diagnosis
 from collector.review.case import Case, CaseDecision, CaseResult, Feedback, Origin, OutcomeKind, Pick, Reason
 from collector.review.memory import MemoryStore
+from collector.review.options import Options as ReviewOptions
+from collector.review.sqlite import SqliteStore
 from collector.review.store import ReviewStore
+from collector.telemetry.instruments import Telemetry
 from collector.web.access import Token
 from collector.web.app import build
 from collector.web.health import Health
@@ -49,6 +54,17 @@ _VERDICTS = (
     Verdict("The phone can be returned within 30 days.", Label.SUPPORTED, "if the box is unopened", (2,)),
     Verdict("A repair takes five working days.", Label.UNSUPPORTED, "no passage speaks of repairs", ()),
 )
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[SqliteStore]:
+    """The real store in a file, at the time of the cases."""
+    store = SqliteStore(path, ReviewOptions(), clock=ManualClock(), telemetry=Telemetry())
+    store.open()
+    try:
+        yield store
+    finally:
+        store.close()
 
 
 def scored(metric: str, value: float, kind: str = "judged", **more: object) -> CaseResult:

@@ -17,6 +17,8 @@ CUT_CHARS = 4_000
 """Characters of a text before "show all"."""
 CUT_ITEMS = 50
 """Passages, claims and turns before "show all"."""
+MAX_METRIC = 200
+"""Characters of a metric's name that people can label."""
 FULL_CHARS = 1_000_000
 FULL_ITEMS = 2_000
 _EVIDENCE_CHARS = 6_000
@@ -157,7 +159,7 @@ def case_page(case: Case, *, full: bool) -> CasePage:
     seen: set[str] = set()
     primary = []
     for one in outcomes:
-        if one.metric not in seen and one.score is not None and one.quality:
+        if one.metric not in seen and one.score is not None and one.quality and len(one.metric) <= MAX_METRIC:
             seen.add(one.metric)
             primary.append(one)
     turns = interaction.history[-items:]

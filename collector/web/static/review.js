@@ -3,7 +3,7 @@
   "use strict";
   const all = (what, root = document) => [...root.querySelectorAll(what)];
   const one = (what, root = document) => root.querySelector(what);
-  const items = all("[data-item]");
+  const items = [...all("[data-metric]"), ...all("[data-item]:not([data-metric])")];
   const form = document.getElementById("label");
 
   const current = () => document.activeElement && document.activeElement.closest("[data-item]");
