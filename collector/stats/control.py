@@ -59,7 +59,9 @@ class Controlled:
     usable: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]
 
 
-def controlled_interval(sums: ControlSums, *, clusters: ClusterSums | None = None, z: float = Z95) -> Controlled:
+def controlled_interval(
+    sums: ControlSums, *, clusters: ClusterSums | None = None, z: float = Z95, few: bool = False
+) -> Controlled:
     """The mean of y corrected by what f says about who was judged.
 
         m = WY/W   mf = UF/U   D = JF/J - mf   A = W2Y2 - 2m W2Y + m^2 W2
@@ -72,6 +74,9 @@ def controlled_interval(sums: ControlSums, *, clusters: ClusterSums | None = Non
     With `clusters`, A' and n are those of the clusters, and R2 becomes R2 A/A_c (at most R2), A_c being the clusters'
     A: D is an error of our own sampling alone, which takes each interaction by itself, so what the correction takes
     off the variance, A R2, is the same whatever the interactions have in common.
+
+    `few` is for some dozens of scored ones, among which an error of f that is rare and large may not have shown: the
+    pseudo-answer's part of A' then stays whole, as if f told nothing of it.
     """
     w, w2, wy, w2y, w2y2 = (np.asarray(x, float) for x in (sums.w, sums.w2, sums.wy, sums.w2y, sums.w2y2))
     shrunk = shrink(w, w2, wy, w2y, w2y2, clusters=clusters)
@@ -93,7 +98,11 @@ def controlled_interval(sums: ControlSums, *, clusters: ClusterSums | None = Non
         together = np.maximum(cyy - 2 * m * cy + m**2 * c2, 0.0)
         r2 *= np.where(together > a, a / np.where(together > a, together, 1.0), 1.0)
     n = shrunk.n
-    spread = np.sqrt(shrunk.variance * (1 - r2) * n / np.maximum(n - 2, 1.0))
+    left = shrunk.variance * (1 - r2)
+    if few:
+        wb = w2 / safe_w
+        left += r2 * wb**2 / 2 * (shrunk.mean**2 + (1 - shrunk.mean) ** 2) / (safe_w + wb) ** 2
+    spread = np.sqrt(left * n / np.maximum(n - 2, 1.0))
     centre = np.clip(shrunk.mean - k * apart, 0.001, 0.999)
     lower, upper = log_odds_bounds(centre, t_quantile(n, z) * spread)
     gain = 1 / (1 - r2)
