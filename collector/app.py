@@ -10,7 +10,7 @@ from collector import __version__
 from collector.assembly.assembler import Assembler
 from collector.config import Config
 from collector.configfile import ConfigError
-from collector.durability import make_books
+from collector.durability import State
 from collector.estimates.detect import Detection
 from collector.estimates.estimates import Estimates
 from collector.estimates.measures import Measure
@@ -39,7 +39,6 @@ from collector.parts import (
     start_lines,
 )
 from collector.pipeline.clock import SystemClock
-from collector.pipeline.lock import StateDir
 from collector.pipeline.store import Reached, pass_by
 from collector.pipeline.workers import WorkerPool
 from collector.receivers.border import Border
@@ -63,6 +62,7 @@ from collector.web.app import build as build_web
 from collector.web.drift import routes as drift_routes
 from collector.web.health import Health
 from collector.web.overview import Overview
+from collector.web.passwords import file_or_env_users
 from collector.web.recent import Recent
 from collector.web.server import HttpServer
 from scorers.errors import ScorerError
@@ -74,6 +74,7 @@ from scorers.scorer import Direction, Tier
 
 _LOG_EVENT_HINTS = (b"gen_ai.operation.name", b"gen_ai.system")
 """Spans with these may have their content in log records, which come in requests of their own, mostly later."""
+_SPOOLED = ("grpc", "http")  # Kafka is its own spool
 _TICK_SECONDS = 0.25
 _RETRY_AFTER_SECONDS = 5.0
 _DRAIN_RESERVE_SECONDS = 10.0
@@ -101,7 +102,8 @@ def build(
     events = Events(telemetry, clock, logger)
     health = Health()
     ring = Ring(config.process.decision_ring, clock=clock)
-    state = StateDir(config.process.state_dir) if config.process.state_dir is not None else None
+    state = State(config, clock=clock, telemetry=telemetry, events=events, reason=health.set, reached=reached)
+    books = state.books
 
     # --- what measures
     ledger = Ledger(clock)
@@ -150,7 +152,7 @@ def build(
             telemetry=telemetry,
             seed=config.seed,
             fingerprints=fingerprints_of(local),
-            durable=state is not None,
+            durable=books is not None,
         )
         detection = Detection(
             config.estimates.detection,
@@ -172,15 +174,8 @@ def build(
     results = kafka_results_of(
         config, environment, health=health.set, clock=clock, telemetry=telemetry, events=events
     )
-    books = make_books(
-        config,
-        [estimates, detection, ledger, *([results] if results is not None else [])],
-        clock=clock,
-        telemetry=telemetry,
-        events=events,
-        reason=health.set,
-        reached=reached,
-    )
+    if books is not None:
+        books.register(estimates, detection, ledger, *([results] if results is not None else []))
     sinks = [estimates.settle, detection.settle, exemplars.settle, recent.settle]
     if evaluation_events is not None:
         sinks.append(evaluation_events.settle)
@@ -252,6 +247,7 @@ def build(
             telemetry=telemetry,
             max_item_bytes=config.receivers.max_item_bytes,
             intern=intern,
+            spool=state.keeps if transport in _SPOOLED else None,
         )
         for transport in metrics.TRANSPORT
     }
@@ -327,6 +323,7 @@ def build(
             token=token,
             loopback=config.loopback,
             more=drift_routes(detection),
+            users=file_or_env_users(config.web.users_file, config.web.users_env, environment),
             review=reviewing.site if reviewing is not None else None,
         ),
         host=config.receivers.http.host,
@@ -336,16 +333,10 @@ def build(
 
     # --- life
     async def start_process() -> None:
-        unclean = state.open() if state is not None else False
-        describe_process(telemetry, version=__version__, unclean_shutdown=unclean)
-        if books is not None:
-            books.open()
+        describe_process(telemetry, version=__version__, unclean_shutdown=state.open())
 
     async def stop_process(_: float) -> None:
-        if books is not None:
-            await books.close()
-        if state is not None:
-            state.close()
+        await state.close()
 
     async def start_screening() -> None:
         await pool.start()
@@ -428,6 +419,7 @@ def build(
         for task in (lagging, keeping):
             if task is not None:
                 await task.start()
+        await state.read_again(assembler, [borders[transport] for transport in _SPOOLED])
 
     async def start_judging() -> None:
         for task in (slots, watching):

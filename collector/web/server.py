@@ -35,6 +35,7 @@ class HttpServer:
             access_log=False,
             lifespan="off",
             server_header=False,
+            proxy_headers=False,  # the peer decides whether a header of its is believed: collector/web/access.py
             timeout_keep_alive=75,
             ws="none",
             **tls,
