@@ -139,6 +139,7 @@ class Assembler:
         delivery = Delivery(batch.receipt, batch.kept) if batch.receipt is not None else None
         for flat in flatten(groups, rows):
             take(flat, now, tally, delivery)
+        batch.repeated = bool(tally.duplicate or tally.late)
         outcomes = self._outcomes[batch.signal]
         for outcome, counter in outcomes.items():
             count = getattr(tally, outcome)
@@ -296,14 +297,14 @@ class Assembler:
         with_content = set(content.values())
         if by_trace.repeats:
             for name, span_ids in spans.items():
-                spans[name] = b"".join(dict.fromkeys(_split(span_ids)))
+                spans[name] = b"".join(dict.fromkeys(heads.split(span_ids)))
                 tally.duplicate += (len(span_ids) - len(spans[name])) // 8
         renewed = []
         for name in known:
-            repeated = cold.holds(name, _split(spans[name]))
+            repeated = cold.holds(name, heads.split(spans[name]))
             if repeated:
                 tally.duplicate += len(repeated)
-                spans[name] = b"".join(each for each in _split(spans[name]) if each not in repeated)
+                spans[name] = b"".join(each for each in heads.split(spans[name]) if each not in repeated)
             if spans[name] or name in with_content:  # the repeat may be the fuller copy
                 renewed.append(name)
             else:
@@ -494,7 +495,3 @@ class Assembler:
     def _set_gauges(self) -> None:
         self._open_gauge.set(self.open_traces)
         self._bytes_gauge.set(self.held_bytes)
-
-
-def _split(span_ids: bytes) -> list[bytes]:
-    return [span_ids[at : at + 8] for at in range(0, len(span_ids), 8)]

@@ -75,6 +75,11 @@ class Heads:
         return list(zip(cuts, self.tails[indices].tolist(), strict=True))
 
 
+def split(span_ids: bytes) -> list[bytes]:
+    """Span ids that were joined."""
+    return [span_ids[at : at + 8] for at in range(0, len(span_ids), 8)]
+
+
 class ByTrace:
     """Spans sorted by trace. `spans` maps each trace id to its span ids, joined; `repeats` tells whether any span
     id occurs twice (maybe in two traces)."""

@@ -79,7 +79,8 @@ class Batch:
     they are not in `groups`, and `rejected_reason` says to the sender why. `rows` holds all items of all groups in
     one piece, where reading the request made it: whoever takes away or adds items must take it away too. `receipt` is
     held by whoever keeps something of it, where its source must know when all of it is settled; `kept`, a list, is then
-    filled by the intake with what it keeps, where the source must write that down."""
+    filled by the intake with what it keeps, where the source must write that down; `repeated` it sets where some items
+    had come before, in another batch or in this one."""
 
     signal: Signal
     groups: list[Group] = field(default_factory=list)
@@ -88,6 +89,7 @@ class Batch:
     rows: Rows | None = field(default=None, compare=False, repr=False)
     receipt: Receipt | None = field(default=None, compare=False, repr=False)
     kept: list[RawItem] | None = field(default=None, compare=False, repr=False)
+    repeated: bool = field(default=False, compare=False, repr=False)
 
     def __len__(self) -> int:
         return sum(len(group.items) for group in self.groups)

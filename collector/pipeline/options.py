@@ -38,6 +38,6 @@ class SpoolOptions(BaseModel):
     max_bytes: int = Field(
         1024 * MIB,
         ge=MIB,
-        description="Content that may wait in the spool. When it is full, requests with something to keep are refused "
-        "with a hint when to try again.",
+        description="Content that may wait in the spool. When it is full, requests are refused with a hint when to try "
+        "again.",
     )

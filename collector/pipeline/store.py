@@ -130,26 +130,41 @@ def _why(error: Exception) -> str:
     return str(error) if isinstance(error, NotOurs) else f"can not be read ({error})"
 
 
+_Job = tuple[Work, asyncio.Future[None], int]
+"""What to do, whom to tell, and how many groups were known to have failed when it was submitted."""
+
+
 class Writer:
     """One thread that writes: what was submitted while it wrote goes into the next transaction together.
 
     `submit` is called on the event loop, and the future it gives is done there, after the commit, or fails with the
-    error of the whole group, which then is not in the file. `name` stands in front of the points of `reached`.
+    error of the whole group, which then is not in the file. What was submitted before that was known fails too, so that
+    nothing is in the file without what came before it. `ended` is told of each group, before those who wait.
+    `name` stands in front of the points of `reached`.
     """
 
-    def __init__(self, connection: sqlite3.Connection, name: str, reached: Reached = pass_by) -> None:
+    def __init__(
+        self,
+        connection: sqlite3.Connection,
+        name: str,
+        reached: Reached = pass_by,
+        ended: Callable[[Exception | None], None] | None = None,
+    ) -> None:
         self._connection = connection
         self._name = name
         self._reached = reached
+        self._ended = ended
         self._loop = asyncio.get_running_loop()
-        self._queue: queue.SimpleQueue[tuple[Work, asyncio.Future[None]] | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+        self._told_failures = 0  # on the loop
+        self._failures = 0  # in the thread
         self._thread = threading.Thread(target=self._run, name=f"{name}-writer", daemon=True)
         self._thread.start()
 
     def submit(self, work: Work) -> asyncio.Future[None]:
         """Have `work` done, by the writer's thread, in its next transaction."""
         future: asyncio.Future[None] = self._loop.create_future()
-        self._queue.put((work, future))
+        self._queue.put((work, future, self._told_failures))
         return future
 
     async def stop(self) -> None:
@@ -171,22 +186,25 @@ class Writer:
             self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         self._connection.close()
 
-    def _write(self, group: list[tuple[Work, asyncio.Future[None]]]) -> None:
+    def _write(self, group: list[_Job]) -> None:
         error: Exception | None = None
         connection = self._connection
         try:
+            if any(failures < self._failures for _, _, failures in group):
+                raise sqlite3.OperationalError("what was written before failed")
             connection.execute("BEGIN IMMEDIATE")
-            for work, _ in group:
+            for work, _, _ in group:
                 work(connection)
             self._reached(f"{self._name}.before_commit")
             connection.execute("COMMIT")
             self._reached(f"{self._name}.after_commit")
         except Exception as raised:  # noqa: BLE001  # whatever it is, those who wait must learn of it
             error = raised
+            self._failures += 1
             self._undo()
-        futures = [future for _, future in group]
+        futures = [future for _, future, _ in group]
         with contextlib.suppress(RuntimeError):  # the loop is gone, and with it those who waited
-            self._loop.call_soon_threadsafe(_finish, futures, error)
+            self._loop.call_soon_threadsafe(self._finish, futures, error, self._failures)
 
     def _undo(self) -> None:
         """Roll back; then give the log's room back, in case that it is room that is missing."""
@@ -195,13 +213,15 @@ class Writer:
             with contextlib.suppress(sqlite3.Error):
                 self._connection.execute(statement)
 
-
-def _finish(futures: list[asyncio.Future[None]], error: Exception | None) -> None:
-    for future in futures:
-        if future.done():
-            continue
-        if error is None:
-            future.set_result(None)
-        else:
-            future.set_exception(error)
-            future.exception()  # retrieved: not everybody who submits waits for it
+    def _finish(self, futures: list[asyncio.Future[None]], error: Exception | None, failures: int) -> None:
+        self._told_failures = failures
+        if self._ended is not None:
+            self._ended(error)
+        for future in futures:
+            if future.done():
+                continue
+            if error is None:
+                future.set_result(None)
+            else:
+                future.set_exception(error)
+                future.exception()  # retrieved: not everybody who submits waits for it

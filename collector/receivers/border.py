@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from collector.otlp import schema
+from collector.otlp.encode import encode_items
 from collector.otlp.model import Encoding, RawItem
 from collector.otlp.request import Interner, OverfullRequest, RequestReader, UnreadableRequest
 from collector.pipeline.receipt import Receipt
+from collector.pipeline.spool import Body, Entry, Spool
 from collector.receivers.status import Reason, Refused
-from collector.records.batch import Intake, Signal
+from collector.records.batch import Batch, Intake, Signal
 from collector.telemetry import metrics
 from collector.telemetry.instruments import Telemetry
 
@@ -50,12 +52,21 @@ class _Children:
 class Border:
     """The border of one transport ("grpc" or "http").
 
+    With a `spool`, `receive` answers when what must survive of a request is written down.
+
     Counts, per `metrics`: requests by outcome, refusals by reason, bytes, items received, and of these what was
     malformed or refused; what becomes of the others is counted by the intake.
     """
 
     def __init__(
-        self, *, transport: str, intake: Intake, telemetry: Telemetry, max_item_bytes: int, intern: Interner
+        self,
+        *,
+        transport: str,
+        intake: Intake,
+        telemetry: Telemetry,
+        max_item_bytes: int,
+        intern: Interner,
+        spool: Spool | None = None,
     ) -> None:
         self._intake = intake
         self._reader = RequestReader(max_item_bytes=max_item_bytes, intern=intern)
@@ -64,11 +75,16 @@ class Border:
             reason: telemetry.counter(metrics.REQUESTS_REFUSED, transport=transport, reason=reason)
             for reason in Reason
         }
+        self._spool = spool
         self._closed: Refused | None = None
 
-    def close(self, retry_after_seconds: float) -> None:
-        """From now on refuse everything, as shutting down, with that hint."""
-        self._closed = Refused(Reason.SHUTTING_DOWN, retry_after_seconds=retry_after_seconds)
+    def close(self, retry_after_seconds: float, reason: Reason = Reason.SHUTTING_DOWN) -> None:
+        """From now on refuse everything, with that hint."""
+        self._closed = Refused(reason, retry_after_seconds=retry_after_seconds)
+
+    def open(self) -> None:
+        """Take requests again."""
+        self._closed = None
 
     @property
     def closed(self) -> Refused | None:
@@ -84,6 +100,43 @@ class Border:
     ) -> Accepted | Refused:
         """Read one body and offer it downstream, which holds `receipt` for what it keeps and adds that to `kept`. A
         returned `Refused` has been counted."""
+        taken = self._take(body, signal, encoding, receipt, kept)
+        return taken if isinstance(taken, Refused) else self._accept(taken, len(body))
+
+    async def receive(self, body: bytes, signal: Signal, encoding: Encoding) -> Accepted | Refused:
+        """The same for a client that is told when its request is safe."""
+        spool = self._spool
+        if spool is None:
+            return self.take(body, signal, encoding)
+        closed = self._closed or _closed_by(spool)
+        if closed is not None:
+            return self.refuse(signal, closed)
+        entry = Entry(spool)
+        try:
+            kept: list[RawItem] = []
+            taken = self._take(body, signal, encoding, entry.receipt, kept)
+            if isinstance(taken, Refused):
+                return taken
+            safe = True
+            if kept:
+                safe = await entry.keep(_written(body, taken, kept, encoding))
+            elif taken.repeated:  # what came before may still be on its way into the file
+                safe = await spool.written()
+            if safe:
+                return self._accept(taken, len(body))
+            # The spans are held all the same; when they come again, they are duplicates.
+            return self.refuse(signal, Refused(Reason.SPOOL_FAILING, retry_after_seconds=spool.retry_seconds))
+        finally:
+            entry.receipt.release()
+
+    def _take(
+        self,
+        body: bytes,
+        signal: Signal,
+        encoding: Encoding,
+        receipt: Receipt | None,
+        kept: list[RawItem] | None,
+    ) -> Batch | Refused:
         if self._closed is not None:
             return self.refuse(signal, self._closed)
         children = self._children[signal]
@@ -104,7 +157,11 @@ class Border:
             return self.refuse(
                 signal, Refused(Reason(refusal.reason), retry_after_seconds=refusal.retry_after_seconds)
             )
-        children.bytes.inc(len(body))
+        return batch
+
+    def _accept(self, batch: Batch, size: int) -> Accepted:
+        children = self._children[batch.signal]
+        children.bytes.inc(size)
         if batch.rejected:
             children.partial.inc()
             return Accepted(batch.rejected, batch.rejected_reason)
@@ -116,3 +173,16 @@ class Border:
         self._children[signal].refused.inc()
         self._by_reason[refused.reason].inc()
         return refused
+
+
+def _closed_by(spool: Spool) -> Refused | None:
+    if spool.failing is not None:
+        return Refused(Reason.SPOOL_FAILING, retry_after_seconds=spool.retry_seconds)
+    return Refused(Reason.SPOOL_FULL, retry_after_seconds=spool.retry_seconds) if spool.full else None
+
+
+def _written(body: bytes, batch: Batch, kept: list[RawItem], encoding: Encoding) -> list[Body]:
+    """What is written of a request: the request itself, where all of it is kept as it is."""
+    if len(kept) == len(batch) and not batch.rejected and not any(item.cut for item in kept):
+        return [(batch.signal, encoding, body)]
+    return [(batch.signal, form, cut_down) for form, cut_down in encode_items(kept, batch.signal)]

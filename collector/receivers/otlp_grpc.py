@@ -128,9 +128,10 @@ class _Methods(grpc.GenericRpcHandler):  # type: ignore[type-arg]  # generic in 
 
         async def export(_messages: Any, context: Any) -> bytes:
             message = await self._message(context)
-            outcome = (
-                border.refuse(signal, message) if isinstance(message, Refused) else self._take(message, signal)
-            )
+            if isinstance(message, Refused):
+                outcome: Accepted | Refused = border.refuse(signal, message)
+            else:
+                outcome = await self._take(message, signal)
             if isinstance(outcome, Refused):
                 await _abort(context, outcome)
                 return b""
@@ -165,7 +166,7 @@ class _Methods(grpc.GenericRpcHandler):  # type: ignore[type-arg]  # generic in 
             "or was cut off; send smaller batches or raise receivers.max_request_bytes",
         )
 
-    def _take(self, message: bytes, signal: Signal) -> Accepted | Refused:
+    async def _take(self, message: bytes, signal: Signal) -> Accepted | Refused:
         limit = self._options.max_decompressed_bytes
         try:
             body = inflate(message, compression(message), limit)
@@ -180,7 +181,7 @@ class _Methods(grpc.GenericRpcHandler):  # type: ignore[type-arg]  # generic in 
             )
         except Corrupt as error:
             return self._border.refuse(signal, Refused(Reason.UNREADABLE, str(error)))
-        return self._border.take(body, signal, Encoding.PROTO)
+        return await self._border.receive(body, signal, Encoding.PROTO)
 
 
 async def _abort(context: Any, refused: Refused) -> None:

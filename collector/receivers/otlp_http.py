@@ -116,7 +116,7 @@ class OtlpHttp:
         if isinstance(body, Refused):
             await self._refuse(send, signal, encoding, body)
             return
-        outcome = self._border.take(body, signal, encoding)
+        outcome = await self._border.receive(body, signal, encoding)
         if isinstance(outcome, Refused):
             await self._send_refusal(send, encoding, outcome)
         else:

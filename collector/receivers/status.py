@@ -25,6 +25,9 @@ class Reason(StrEnum):
     UNREADABLE = "unreadable"
     UNSUPPORTED = "unsupported"
     MEMORY_FULL = "memory_full"
+    SPOOL_FULL = "spool_full"
+    SPOOL_FAILING = "spool_failing"
+    STARTING = "starting"
     SHUTTING_DOWN = "shutting_down"
     OWN_EVALUATION = "own_evaluation"
 
@@ -57,6 +60,18 @@ TABLE = MappingProxyType(
         Reason.UNSUPPORTED: Row(415, StatusCode.UNIMPLEMENTED, False, "the request's form is not supported"),
         Reason.MEMORY_FULL: Row(
             429, StatusCode.RESOURCE_EXHAUSTED, True, "no room for more open traces now; try again later"
+        ),
+        Reason.SPOOL_FULL: Row(
+            429,
+            StatusCode.RESOURCE_EXHAUSTED,
+            True,
+            "the spool is full (spool.max_bytes): what waits must be settled first; try again later",
+        ),
+        Reason.SPOOL_FAILING: Row(
+            503, StatusCode.UNAVAILABLE, True, "the spool can not be written, see the log; try again later"
+        ),
+        Reason.STARTING: Row(
+            503, StatusCode.UNAVAILABLE, True, "starting: what the spool holds is read first; try again later"
         ),
         Reason.SHUTTING_DOWN: Row(503, StatusCode.UNAVAILABLE, True, "shutting down; try again later"),
         Reason.OWN_EVALUATION: Row(

@@ -33,6 +33,9 @@ REFUSED = (
     "unreadable",
     "unsupported",
     "memory_full",
+    "spool_full",
+    "spool_failing",
+    "starting",
     "shutting_down",
     "own_evaluation",
 )
