@@ -109,7 +109,7 @@ def _case(
         id=f"case-{number}",
         interaction=Interaction(id=f"case-{number}"),
         picks=picks,
-        ended_unix=1.0,
+        ended_unix=1_700_000_000.0,
         results=(CaseResult(METRIC, "judged", OutcomeKind.SCORED, score=float(y), fingerprint="judge"),),
         decision=CaseDecision(Fate.QUEUED, float(p), "base"),
         origin=Origin(session=f"session-{session}"),
