@@ -177,12 +177,14 @@ class Series:
             self._tell(self, Change.ALARM)
 
     def _look(self, now: float, items: int) -> None:
-        """Freeze the baseline where a whole multiple of its time has passed and it holds enough."""
+        """Freeze the baseline where a whole multiple of its time has passed and it holds enough; for a level that is
+        given, whenever its time has passed, since no mean is learned from it."""
         period, least = self._needed()
         passed = int((now - self._since) / period)
         if passed <= self._looked:
             return
-        self._looked = passed
+        if self.identity.given is None:
+            self._looked = passed
         if self.baseline_n < least:
             return
         w, w2, wy, *_ = self._sums
