@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 
 from collector import __version__
 from collector.assembly.assembler import Assembler
@@ -17,7 +16,6 @@ from collector.estimates.measures import Measure
 from collector.examine import Examination
 from collector.exporters.exemplars import ScoreExemplars
 from collector.exporters.prometheus import PrometheusExporter
-from collector.extract.extractor import trace_hints
 from collector.flow import Flow
 from collector.judging.judges import endpoint_names, make_judge
 from collector.judging.ledger import Ledger
@@ -32,6 +30,7 @@ from collector.parts import (
     configure_logging,
     evaluation_events_of,
     fingerprints_of,
+    hints_of,
     judge_line,
     kafka_of,
     kafka_results_of,
@@ -72,8 +71,6 @@ from scorers.local import build as build_local
 from scorers.local import describe as describe_local
 from scorers.scorer import Direction, Tier
 
-_LOG_EVENT_HINTS = (b"gen_ai.operation.name", b"gen_ai.system")
-"""Spans with these may have their content in log records, which come in requests of their own, mostly later."""
 _SPOOLED = ("grpc", "http")  # Kafka is its own spool
 _TICK_SECONDS = 0.25
 _RETRY_AFTER_SECONDS = 5.0
@@ -233,7 +230,7 @@ def build(
     )
     assembler = Assembler(
         config.assembly,
-        hints=replace(trace_hints(config.extract), log_events=_LOG_EVENT_HINTS),
+        hints=hints_of(config),
         clock=clock,
         telemetry=telemetry,
         downstream=screening.accept,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from collector import __version__
@@ -15,10 +16,12 @@ from collector.exporters.kafka import KafkaResults
 from collector.exporters.kafka_producer import connect
 from collector.exporters.otlp_client import make_exporter
 from collector.exporters.otlp_events import EvaluationEvents
+from collector.extract.extractor import trace_hints
 from collector.pipeline.clock import Clock
 from collector.pipeline.kafka_client import KafkaUnusable, client_arguments, require_kafka
 from collector.receivers.auth import Authenticator, NoTokens, providers
 from collector.receivers.border import Border
+from collector.records.hints import Hints
 from collector.records.trace import ReleasedTrace
 from collector.telemetry.events import Events, JsonFormatter, TextFormatter
 from collector.telemetry.instruments import Telemetry
@@ -28,6 +31,10 @@ from scorers.scorer import LocalScorer
 
 if TYPE_CHECKING:
     from collector.receivers.kafka import KafkaReceiver
+
+
+_LOG_EVENT_HINTS = (b"gen_ai.operation.name", b"gen_ai.system")
+"""Spans with these may have their content in log records, which come in requests of their own, mostly later."""
 
 
 class StartError(Exception):
@@ -49,6 +56,11 @@ def fingerprints_of(local: Sequence[LocalScorer]) -> dict[Measure, str]:
     """What the results of these scorers carry: any interaction gives one of each, an empty one too."""
     results = (result for scorer in local for found in scorer.score([Interaction("start")]) for result in found)
     return {Measure(result.scorer, result.kind, result.tier): result.fingerprint for result in results}
+
+
+def hints_of(config: Config) -> Hints:
+    """What assembly looks for."""
+    return replace(trace_hints(config.extract), log_events=_LOG_EVENT_HINTS)
 
 
 def evaluation_events_of(config: Config, clock: Clock, telemetry: Telemetry) -> EvaluationEvents | None:

@@ -122,9 +122,14 @@ class KafkaResults:
         return len(self._waiting)
 
     @property
+    def fill(self) -> float:
+        """How full the queue is, in messages or bytes, whichever is fuller: 1 is full."""
+        return max(len(self._waiting) / self._options.queue_messages, self._bytes / self._options.queue_bytes)
+
+    @property
     def full(self) -> bool:
         """Whether nothing more should be taken in from a source that keeps what is not settled."""
-        return len(self._waiting) >= self._options.queue_messages or self._bytes >= self._options.queue_bytes
+        return self.fill >= 1
 
     # --- in
 

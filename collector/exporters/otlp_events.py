@@ -19,7 +19,7 @@ from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags, set_s
 from collector.exporters.options import OtlpOptions
 from collector.pipeline.clock import Clock
 from collector.records.decision import Fate
-from collector.records.found import Found
+from collector.records.found import Found, Mark
 from collector.records.settled import Settled
 from collector.telemetry import metrics
 from collector.telemetry.instruments import Telemetry
@@ -72,6 +72,11 @@ class EvaluationEvents:
             for outcome in ("sent", "failed", "dropped_queue_full", "dropped_shutdown")
         }
         telemetry.gauge(metrics.EVENTS_WAITING).set_function(lambda: float(len(self._queue)))
+
+    @property
+    def fill(self) -> float:
+        """How full the queue is: 1 is full."""
+        return len(self._queue) / self._options.queue_events
 
     @property
     def resources(self) -> int:
@@ -183,6 +188,8 @@ def attributes(result: Result, found: Found, *, content: bool) -> dict[str, Plai
     }
     if result.tier is not None:
         event["groundwatch.scorer.tier"] = result.tier.value
+    if Mark.REPLAYED in found.marks:
+        event["groundwatch.replayed"] = True
     if found.response_id:
         event["gen_ai.response.id"] = found.response_id[:_MAX_TEXT]
     if isinstance(outcome, Score):

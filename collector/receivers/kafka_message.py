@@ -13,6 +13,7 @@ from collector.otlp.json_request import mend_surrogates
 from collector.otlp.model import Encoding
 from collector.receivers.files import proto_signal
 from collector.receivers.kafka_options import TopicEncoding, TopicOptions, TopicSignal
+from scorers.judge.marker import HEADER
 
 SIGNAL_HEADER = "otelcol.signal"
 """Header by which the Collector's exporter tells the signals of a shared topic apart (its option `signal_header`)."""
@@ -23,7 +24,9 @@ class Content(StrEnum):
 
     REQUEST = "request"
     RECORD = "record"
-    UNWANTED = "unwanted"  # metrics, profiles, or no value at all (a tombstone of a compacted topic)
+    UNWANTED = (
+        "unwanted"  # metrics, profiles, results of ours, or no value at all (a tombstone of a compacted topic)
+    )
     UNREADABLE = "unreadable"
 
 
@@ -63,7 +66,7 @@ _KEYS = msgspec.json.Decoder(_Keys)
 
 def kind_of(value: bytes | None, headers: Iterable[tuple[str, bytes | None]], topic: TopicOptions) -> Kind:
     """What a message of this topic is; what the topic's options leave open is told by its header or its content."""
-    if not value:
+    if not value or any(name == HEADER for name, _ in headers):
         return _UNWANTED
     encoding = topic.encoding
     if encoding is TopicEncoding.AUTO:
