@@ -41,7 +41,7 @@ def inhibit_rules(options: Options) -> list[dict[str, object]]:
         rule(['alertname="GroundwatchNoInteractions"'], ['alertname="GroundwatchNoScores"'], keep),
         rule(
             ['alertname="GroundwatchQualityLow"'],
-            ['alertname="GroundwatchQualityDropped"'],
+            ['alertname=~"GroundwatchQualityDropped|GroundwatchQualityDrifted"'],
             (*keep, "metric", *options.segments),
         ),
         rule(
