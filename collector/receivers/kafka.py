@@ -257,6 +257,7 @@ class KafkaReceiver:
             for place, messages in fetched.items():
                 if place in self._group.placed:
                     told = self._group.partitions[place].fetched(messages, now)
+                    self._group.look(place)
                     for taken, outcome in ((Taken.SETTLED, "settled_before"), (Taken.REPEATED, "repeated")):
                         if told[taken]:
                             self._telemetry.inc(metrics.KAFKA_MESSAGES, told[taken], outcome=outcome)

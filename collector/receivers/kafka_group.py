@@ -186,6 +186,10 @@ class Group:
 
     # --- commits
 
+    def look(self, place: TopicPartition) -> None:
+        """Find out whether a commit can still say what is settled of a partition."""
+        self.partitions[place].look(self._room)
+
     async def commit(self) -> bool:
         """Commit what changed; whether all is committed. Never raises for a broker that does not take it: the next
         commit says it again."""

@@ -12,6 +12,8 @@ from collector.receivers.kafka_offsets import Commit, Held, Progress, Taken, set
 
 _FULL, _EASY = 0.8, 0.6
 """Share of the room in a commit from which the partition is paused, and down to which it stays so."""
+_CHARS_EACH = 2.5
+"""What one unsettled message among settled ones adds to the text of a commit, at most, where runs are short."""
 
 
 class Message(Protocol):
@@ -93,6 +95,11 @@ class Partition:
                 self._progress.hold(offset, Held(now, receipt))
                 self.waiting.append(Waiting(message, receipt))
         return told
+
+    def look(self, room: int) -> None:
+        """Set `full`, where so much waits that it may be: between commits many messages may come."""
+        if self.unsettled * _CHARS_EACH > room * _FULL:
+            self.to_commit(room)
 
     def to_commit(self, room: int) -> Commit | None:
         """What to commit, None where nothing changed; sets `full`."""

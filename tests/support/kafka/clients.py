@@ -61,16 +61,11 @@ async def committed(bootstrap: str, group: str) -> dict[TopicPartition, OffsetAn
 
 async def everything(bootstrap: str, topic: str) -> list[Any]:
     """All messages that a topic holds now."""
-    consumer = AIOKafkaConsumer(bootstrap_servers=bootstrap, auto_offset_reset="earliest")
+    consumer = AIOKafkaConsumer(topic, bootstrap_servers=bootstrap, auto_offset_reset="earliest")
     await consumer.start()
     try:
-        places = [
-            TopicPartition(topic, number)
-            for number in consumer.partitions_for_topic(topic) or await _wait(consumer, topic)
-        ]
-        consumer.assign(places)
+        places = consumer.assignment()
         end = await consumer.end_offsets(places)
-        await consumer.seek_to_beginning(*places)
         found: list[Any] = []
         while any([await consumer.position(place) < end[place] for place in places]):
             for messages in (await consumer.getmany(timeout_ms=1000)).values():
@@ -78,10 +73,3 @@ async def everything(bootstrap: str, topic: str) -> list[Any]:
         return found
     finally:
         await consumer.stop()
-
-
-async def _wait(consumer: AIOKafkaConsumer, topic: str) -> set[int]:
-    await consumer.topics()
-    found: set[int] | None = consumer.partitions_for_topic(topic)
-    assert found, f"no topic {topic}"
-    return found
