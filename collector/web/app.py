@@ -56,6 +56,24 @@ class _SecurityHeaders:
         await self._app(scope, receive, sending)
 
 
+class Site:
+    """What the port serves: `/v1/*` goes to `otlp` before anything else looks at it, since that path is the hot one.
+
+    `guarded` are the routes that ask who comes; beside them only metrics and health are served.
+    """
+
+    def __init__(self, *, otlp: ASGIApp, site: ASGIApp, guarded: Sequence[BaseRoute]) -> None:
+        self._otlp = otlp
+        self._site = site
+        self.guarded = tuple(guarded)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and scope["path"].startswith("/v1/"):
+            await self._otlp(scope, receive, send)
+        else:
+            await self._site(scope, receive, send)
+
+
 def build(
     *,
     options: Options,
@@ -69,10 +87,9 @@ def build(
     more: Sequence[BaseRoute] = (),
     users: Lines | None = None,
     review: Review | None = None,
-) -> ASGIApp:
-    """One ASGI application. `/v1/*` goes to `otlp` before anything else looks at it: that path is the hot one. `more`
-    are routes of other parts, behind the same guard. `users` are the names that may log in. Without `review` there
-    are no review pages."""
+) -> Site:
+    """`more` are routes of other parts, behind the same guard. `users` are the names that may log in. Without
+    `review` there are no review pages."""
     templates = environment()
     proxy = Proxy.of(options.proxy_user_header, options.proxy_networks)
     reviewing: list[BaseRoute] = []
@@ -154,10 +171,4 @@ def build(
         middleware=[Middleware(_SecurityHeaders)],
     )
 
-    async def dispatch(scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and scope["path"].startswith("/v1/"):
-            await otlp(scope, receive, send)
-        else:
-            await site(scope, receive, send)
-
-    return dispatch
+    return Site(otlp=otlp, site=site, guarded=guarded.routes)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from starlette.responses import PlainTextResponse
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 
 from collector.pipeline.clock import Clock, ManualClock
 from collector.records.decision import Fate
@@ -20,7 +20,7 @@ from collector.review.sqlite import SqliteStore
 from collector.review.store import ReviewStore
 from collector.telemetry.instruments import Telemetry
 from collector.web.access import Token
-from collector.web.app import build
+from collector.web.app import Site, build
 from collector.web.health import Health
 from collector.web.options import Options
 from collector.web.passwords import Lines
@@ -140,7 +140,7 @@ def site(
     token: Token = lambda: None,
     users: Lines | None = None,
     loopback: bool = True,
-) -> tuple[ASGIApp, ReviewStore]:
+) -> tuple[Site, ReviewStore]:
     """The application and the store behind it."""
     clock = clock or ManualClock()
     store = store or MemoryStore(clock)
