@@ -93,7 +93,6 @@ class Series:
         self.alarm_since: float | None = None
         self.acknowledged: float | None = None
         self.detector: Detector | None = None
-        self.threshold = math.nan
         self._begin(now, items)
 
     def _begin(self, now: float, items: int) -> None:
@@ -102,14 +101,21 @@ class Series:
         self._looked = 0
         self._sums = [0.0] * 5
         self._highest = 0.0
+        self._per_month = math.nan
         self.detector = None
-        self.threshold = math.nan
 
     @property
     def state(self) -> State:
         if self.alarm_since is not None:
             return State.ALARM
         return State.LEARNING if self.detector is None else State.WATCHING
+
+    @property
+    def threshold(self) -> float:
+        """A; not a number while the baseline is learned. The traffic it comes from is frozen, the number of false
+        alarms allowed is the configuration's."""
+        month = self._options.judged_per_month or self._per_month
+        return max(1.0, month / self._options.alarms_per_month) if self.detector is not None else math.nan
 
     @property
     def level(self) -> float | None:
@@ -195,10 +201,7 @@ class Series:
         else:
             m = 1 - given if self.identity.lower else given
         self.detector = Detector(min(max(m, _EDGE), 1 - _EDGE), w2 / w)
-        month = self._options.judged_per_month
-        if month is None:
-            month = (items - self._items_before) / (now - self._since) * DAY * MONTH_DAYS
-        self.threshold = max(1.0, month / self._options.alarms_per_month)
+        self._per_month = (items - self._items_before) / (now - self._since) * DAY * MONTH_DAYS
         self._tell(self, Change.WATCHED)
         if self._highest > POWER_LIMIT * w2 / w:
             self._tell(self, Change.SLOW)
@@ -245,7 +248,7 @@ class Series:
                 "alarms": self.alarms,
                 "alarm_since": self.alarm_since,
                 "acknowledged": self.acknowledged,
-                "threshold": None if detector is None else self.threshold,
+                "per_month": None if detector is None else self._per_month,
                 "m": None if detector is None else detector.m,
                 "mean_weight": None if detector is None else detector.mean_weight,
                 # JSON has no infinity: None is M_j = 0
@@ -261,11 +264,11 @@ class Series:
                 raise BadRow(f"{key} was {row.get(key)!r} and is {mine!r}")
         try:
             sums = [_number(x) for x in _list(row["sums"], 5)]
-            detector, threshold = None, math.nan
+            detector, per_month = None, math.nan
             if row["m"] is not None:
                 logs = [-math.inf if x is None else _number(x) for x in _list(row["logs"], None)]
                 detector = Detector(_number(row["m"]), _number(row["mean_weight"]), logs)
-                threshold = _number(row["threshold"])
+                per_month = _number(row["per_month"])
             fingerprint = str(row["fingerprint"])
             since, highest = _number(row["since"]), _number(row["highest"])
             items_before, looked, alarms = (int(_number(row[key])) for key in ("items_before", "looked", "alarms"))
@@ -274,7 +277,7 @@ class Series:
             )
         except (KeyError, TypeError, ValueError) as error:
             raise BadRow(f"it is damaged ({type(error).__name__})") from error
-        self._sums, self.detector, self.threshold, self.fingerprint = sums, detector, threshold, fingerprint
+        self._sums, self.detector, self._per_month, self.fingerprint = sums, detector, per_month, fingerprint
         self._since, self._highest = since, highest
         self._items_before, self._looked, self.alarms = items_before, looked, alarms
         self.alarm_since, self.acknowledged = alarm_since, acknowledged

@@ -279,6 +279,16 @@ def test_a_baseline_is_learned_over_a_restart_and_segments_come_back() -> None:
     assert second.of("faithfulness/service=shop").state == "watching"
 
 
+def test_the_false_alarms_that_are_allowed_may_change_at_a_restart() -> None:
+    first, _ = learned()
+    rows = dict(first.detection.changed())
+    second = World({**LEARNED, "alarms_per_month": 4}, kept=rows, at=first.clock.monotonic())
+    assert second.of("faithfulness").threshold == pytest.approx(first.of("faithfulness").threshold / 4)
+    third = World({**LEARNED, "judged_per_month": 9_000}, kept=rows, at=first.clock.monotonic())
+    assert third.of("faithfulness").threshold == 9_000
+    assert third.of("faithfulness").level == first.of("faithfulness").level
+
+
 def test_only_rows_that_changed_are_written() -> None:
     world = World({"metrics": ["faithfulness"]})
     world.settle(("faithfulness", 1.0), service="a")
