@@ -7,7 +7,7 @@ import subprocess
 import sys
 import urllib.request
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -96,6 +96,7 @@ class Sidecar:
         *,
         env: Mapping[str, str] | None = None,
         name: str = "run",
+        command: Sequence[str] = (COMMAND, "run"),
     ) -> None:
         directory.mkdir(parents=True, exist_ok=True)
         self.config = directory / f"{name}.yaml"
@@ -103,7 +104,7 @@ class Sidecar:
         self._log = directory / f"{name}.log"
         with self._log.open("wb") as log:
             self.process = subprocess.Popen(
-                [COMMAND, "run", "-c", str(self.config)],
+                [*command, "-c", str(self.config)],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -134,7 +135,8 @@ class Sidecar:
         assert http, self.log
         self.http, self.grpc = http[1], grpc_address[1] if grpc_address else ""
         self._family = [psutil.Process(self.process.pid), *self.children()]
-        assert self.get("/readyz").status_code == 200
+        # What it must reach (Kafka, say) may take a moment longer than its own ports.
+        until(lambda: self.get("/readyz").status_code == 200, "/readyz says so too", seconds=60)
         return self
 
     def children(self) -> list[psutil.Process]:
