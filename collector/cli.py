@@ -15,6 +15,7 @@ COMMANDS = {
     "check": "validate the configuration, reach its endpoints, count its series",
     "score": "score records from a file",
     "inspect": "show which interactions are found in recorded telemetry, and how",
+    "replay": "feed recorded telemetry, from files or a topic, through the line again",
     "why": "say what became of a trace",
     "drift": "list the means that are watched for getting worse, acknowledge an alarm",
     "config": "print the configuration's schema, an example, or what is in force",
