@@ -1,9 +1,9 @@
 # syntax=docker/dockerfile:1
 # Two stages: the first builds the wheel and installs it with its dependencies into a virtual environment, the second
-# holds nothing but that environment. Build with extras: docker build --build-arg EXTRAS='[local]' .
+# holds nothing but that environment. Build with other extras: docker build --build-arg EXTRAS='[kafka,local]' .
 
 FROM python:3.12-slim-bookworm AS build
-ARG EXTRAS=""
+ARG EXTRAS="[kafka]"
 ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
 WORKDIR /src
 COPY pyproject.toml README.md LICENSE ./
