@@ -10,9 +10,10 @@ from collector.extract.conventions.record import UnreadableRecord
 from collector.extract.extractor import Extractor, Seen
 from collector.extract.options import Options as ExtractOptions
 from collector.extract.record import found_in
+from collector.extract.redaction import Redactor
 from collector.otlp.decode import Decoder, MalformedItem
 from collector.otlp.model import RawItem
-from collector.records.found import Found, Mark
+from collector.records.found import REPLAYED_ATTRIBUTE, Found, Mark
 from collector.records.trace import ReleasedTrace
 from collector.screening.options import Options as ScreeningOptions
 from collector.screening.screen import Examined, Screen, handler
@@ -30,23 +31,32 @@ _SEEN = {
 
 @dataclass(frozen=True, slots=True)
 class Examination:
-    """Makes a worker's handler; picklable, called once in each worker process."""
+    """Makes a worker's handler; picklable, called once in each worker process. `seed` is the key of hashed ids."""
 
     extract: ExtractOptions
     screening: ScreeningOptions
+    seed: str = "groundwatch"
 
     def __call__(self) -> Callable[[list[ReleasedTrace]], list[Examined]]:
-        examiner = Examiner(self.extract, Extractor(self.extract), Decoder(max_entries=_DECODER_ENTRIES))
+        examiner = Examiner(
+            self.extract,
+            Extractor(self.extract),
+            Decoder(max_entries=_DECODER_ENTRIES),
+            Redactor(self.extract.redaction, seed=self.seed),
+        )
         return handler(examiner.examine, Screen(self.screening))
 
 
 class Examiner:
-    """Finds the interactions of a released trace."""
+    """Finds the interactions of a released trace, and redacts them: nothing behind it sees what was hidden."""
 
-    def __init__(self, options: ExtractOptions, extractor: Extractor, decoder: Decoder) -> None:
+    def __init__(
+        self, options: ExtractOptions, extractor: Extractor, decoder: Decoder, redactor: Redactor
+    ) -> None:
         self._options = options
         self._extractor = extractor
         self._decoder = decoder
+        self._redactor = redactor
 
     def examine(self, trace: ReleasedTrace) -> tuple[tuple[Found, ...], str, int]:
         """The interactions, what was seen, and how many items could not be decoded."""
@@ -55,7 +65,7 @@ class Examiner:
         )
         if found and all(Mark.NOT_RAG in one.marks for one in found):
             seen = "chat_only"
-        return found, seen, malformed
+        return tuple(self._redactor.redact(one) for one in found), seen, malformed
 
     def _in_record(self, text: bytes, name: str) -> tuple[tuple[Found, ...], str, int]:
         try:
@@ -73,6 +83,8 @@ class Examiner:
         found = extraction.found
         if malformed:
             found = tuple(replace(one, marks=one.marks | {Mark.MALFORMED_SPAN}) for one in found)
+        if any(REPLAYED_ATTRIBUTE in one.resource for one in found):
+            found = tuple(replace(one, marks=one.marks | {Mark.REPLAYED}) for one in found)
         return found, _SEEN[extraction.seen], malformed
 
 

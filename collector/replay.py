@@ -4,6 +4,7 @@ without sums, and slower rather than shedding."""
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import Counter, deque
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -22,7 +23,6 @@ from collector.judging.stage import Judging
 from collector.otlp.batch import Batch
 from collector.parts import (
     StartError,
-    configure_logging,
     evaluation_events_of,
     hints_of,
     kafka_results_of,
@@ -112,6 +112,7 @@ class Replay:
         config: Config,
         environment: Mapping[str, str],
         *,
+        logger: logging.Logger,
         judge: bool = True,
         traces_per_second: float | None = None,
         done: frozenset[str] = frozenset(),
@@ -130,7 +131,7 @@ class Replay:
         self.report = Report()
         self._clock = SystemClock()
         self._telemetry = telemetry = Telemetry()
-        events = Events(telemetry, self._clock, configure_logging(config))
+        events = Events(telemetry, self._clock, logger)
         self._time = ReplayClock(self._clock)
         self._waiting: deque[ReleasedTrace] = deque()
         self._ticked = 0.0

@@ -70,7 +70,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="append messages of results to this file, one a line, and leave out the interactions that it holds "
         "without a failure: so an interrupted replay is taken up again",
     )
-    parser.add_argument("--rate", type=_rate, metavar="N", help="at most N traces (or records) a second")
+    parser.add_argument(
+        "--into-sums",
+        metavar="URL",
+        help="send the recorded requests to the groundwatch that runs there (http://127.0.0.1:4318) instead: they "
+        "count in its sums as if they came now, and are marked as replayed. Never twice where its state directory "
+        "remembers them",
+    )
+    parser.add_argument(
+        "--token-env", metavar="NAME", help="environment variable with the token that --into-sums presents"
+    )
+    parser.add_argument(
+        "--rate",
+        type=_rate,
+        metavar="N",
+        help="at most N traces (or records) a second; with --into-sums: requests",
+    )
     parser.add_argument("--no-judge", action="store_true", help="screen only, and ask no judge")
     parser.add_argument("--no-progress", action="store_true", help="no progress on standard error")
     add_config_argument(parser)
@@ -93,7 +108,7 @@ def _rate(text: str) -> float:
 def run(args: argparse.Namespace) -> int:
     """Exit codes: 0 all was replayed and written, 1 something was not, 2 nothing was tried."""
     # The stages' packages are imported only for this command.
-    from collector.parts import StartError
+    from collector.parts import StartError, configure_logging
     from collector.pipeline.workers import WorkerStartError
     from collector.replay import Replay, Unreplayable
 
@@ -101,6 +116,8 @@ def run(args: argparse.Namespace) -> int:
     try:
         config = read_config(args)
         _check(args, config)
+        if args.into_sums:
+            return _resend(args, config)
         with ExitStack() as stack:
             more: list[Callable[[Settled], None]] = []
             if args.output is not None:
@@ -113,6 +130,7 @@ def run(args: argparse.Namespace) -> int:
             replay = Replay(
                 config,
                 os.environ,
+                logger=configure_logging(config),
                 judge=not args.no_judge,
                 traces_per_second=args.rate,
                 done=done,
@@ -139,12 +157,54 @@ def run(args: argparse.Namespace) -> int:
     return 1 if problems or any(replay.report.lost.values()) else 0
 
 
+def _resend(args: argparse.Namespace, config: Config) -> int:
+    """Exit code of `--into-sums`."""
+    from collector.commands.resend import NotTaken, Sent, resend
+
+    headers = {}
+    if args.token_env:
+        token = os.environ.get(args.token_env)
+        if not token:
+            raise ConfigError([f"--token-env: the environment variable {args.token_env!r} is not set"])
+        headers["authorization"] = f"Bearer {token}"
+    problems: list[str] = []
+    sent = Sent()
+    progress = Progress(sys.stderr, total=None, shown=not args.no_progress)
+    items = _items(args, config, problems)
+    try:
+        asyncio.run(
+            resend(
+                items,
+                args.into_sums,
+                headers=headers,
+                sent=sent,
+                requests_per_second=args.rate,
+                step=progress.step,
+            )
+        )
+    except (NotTaken, UnreadableFile, KafkaUnusable) as error:
+        problems.append(str(error))
+    finally:
+        progress.close()
+    if sent.records:
+        problems.append(f"{sent.records} plain record(s) were passed over: OTLP can not carry them")
+    if sent.rejected:
+        problems.append(f"{sent.rejected} span(s) or log record(s) could not be used")
+    lines = [f"sent {sent.requests} request(s) with {sent.items} span(s) and log record(s) to {args.into_sums}"]
+    sys.stderr.write("".join(f"{line}\n" for line in (*lines, *problems)))
+    return 1 if problems else 0
+
+
 def _check(args: argparse.Namespace, config: Config) -> None:
     """Raises ConfigError for what can not be meant."""
     if bool(args.files) == bool(args.topic):
         raise ConfigError([_SOURCES])
     if not args.topic and (args.partition or args.start != EVERYTHING or args.end != EVERYTHING):
         raise ConfigError(["--partition, --from and --to go with --topic"])
+    if args.into_sums and (args.output or args.no_judge):
+        raise ConfigError(["--output and --no-judge do not go with --into-sums: the other groundwatch decides"])
+    if args.token_env and not args.into_sums:
+        raise ConfigError(["--token-env goes with --into-sums"])
     results = config.export.kafka
     if results is not None and args.topic == results.topic:
         raise ConfigError([f"--topic {args.topic}: it holds results (export.kafka.topic), not telemetry"])

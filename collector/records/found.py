@@ -30,6 +30,10 @@ class Mark(StrEnum):
     REPLAYED = "replayed"  # fed again from a recording, not live
 
 
+REPLAYED_ATTRIBUTE = "groundwatch.replayed"
+"""On the resource of what is sent to a running groundwatch again; gives the mark."""
+
+
 @dataclass(frozen=True, slots=True)
 class TokenUsage:
     """Tokens of the final model call, as the application's telemetry reports them; None = not reported."""
