@@ -9,7 +9,7 @@ import pytest
 
 from collector.telemetry import metrics
 from tests.support.judge import JudgeServer
-from tests.support.sidecar import Metrics, Sidecar
+from tests.support.sidecar import Metrics, Sidecar, run_command
 from tests.support.traces import body, rag_trace
 
 pytestmark = pytest.mark.e2e
@@ -61,3 +61,5 @@ def test_half_of_the_series_budget_is_left_for_what_comes(start_sidecar: Callabl
     assert tenants == {"other", *values[: len(tenants) - 1]}  # in the order of the configuration
     assert now.total(metrics.SERIES.name) <= budget / 2
     assert now.total(metrics.SEGMENTS_FOLDED.name) == 0
+    _, told, _ = run_command("check", "-c", str(sidecar.config))
+    assert f"{now.total(metrics.SERIES.name):.0f} series of sums at start" in told
