@@ -1,4 +1,4 @@
-"""The review pages in a real browser: labelling by keys, search, undo, two people at once, hostile content, dark mode."""
+"""The review pages in a real browser: labelling by keys, search, undo, two people, hostile content, dark mode."""
 
 from __future__ import annotations
 
@@ -349,14 +349,17 @@ async def test_each_control_has_a_name_and_pages_have_landmarks(browser: Browser
 
 
 _CONTRAST = """() => {
-  const parts = (color) => { const c = document.createElement("canvas").getContext("2d", {willReadFrequently: true});
+  const parts = (color) => {
+    const c = document.createElement("canvas").getContext("2d", {willReadFrequently: true});
     c.fillStyle = color; c.fillRect(0, 0, 1, 1); return [...c.getImageData(0, 0, 1, 1).data]; };
-  const light = (rgb) => { const [r, g, b] = rgb.map((v) => { v /= 255; return v <= .03928 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4; });
+  const linear = (v) => v <= .03928 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4;
+  const light = (rgb) => { const [r, g, b] = rgb.map((v) => linear(v / 255));
     return .2126 * r + .7152 * g + .0722 * b; };
   const ground = (one) => { const layers = [];
     for (let at = one; at; at = at.parentElement) layers.push(parts(getComputedStyle(at).backgroundColor));
     let found = [255, 255, 255];
-    for (const [r, g, b, a] of layers.reverse()) found = [r, g, b].map((v, i) => v * a / 255 + found[i] * (1 - a / 255));
+    for (const [r, g, b, a] of layers.reverse())
+      found = [r, g, b].map((v, i) => v * a / 255 + found[i] * (1 - a / 255));
     return found; };
   const low = [];
   const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);

@@ -24,6 +24,7 @@ from collector.web.app import Site, build
 from collector.web.health import Health
 from collector.web.options import Options
 from collector.web.passwords import Lines
+from collector.web.review.api import TakesFeedback
 from collector.web.review.site import Review
 from collector.web.status import Status, Worst
 from scorers.interaction import Interaction, Passage, Turn
@@ -140,6 +141,7 @@ def site(
     token: Token = lambda: None,
     users: Lines | None = None,
     loopback: bool = True,
+    feedback: TakesFeedback | None = None,
 ) -> tuple[Site, ReviewStore]:
     """The application and the store behind it."""
     clock = clock or ManualClock()
@@ -155,7 +157,8 @@ def site(
         await PlainTextResponse("otlp")(scope, receive, send)
 
     worst = [
-        Worst(case.origin.trace_ids[0], case.id, "shop", "faithfulness", "judged", 0.1, NOON) for case in cases
+        Worst("".join(case.origin.trace_ids[:1]), case.id, "shop", "faithfulness", "judged", 0.1, NOON)
+        for case in cases
     ]
     status = Status(
         version="1", uptime_seconds=61, ready=True, reasons={}, judge="judge-1", funnel={"interactions found": 3},
@@ -171,7 +174,7 @@ def site(
         token=token,
         loopback=loopback,
         users=users,
-        review=Review(store=store, clock=clock),
+        review=Review(store=store, clock=clock, feedback=feedback),
     )
     return app, store
 
