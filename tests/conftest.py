@@ -31,7 +31,8 @@ def program() -> Program:
         path = shutil.which(name)
         if path is None:
             missing(
-                f"program {name!r} is not installed (Debian: apt-get install prometheus prometheus-alertmanager)"
+                f"program {name!r} is not installed "
+                "(Debian: apt-get install chromium prometheus prometheus-alertmanager)"
             )
         return path
 
