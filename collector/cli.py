@@ -22,6 +22,7 @@ COMMANDS = {
     "bench-judge": "say how good, dear, fast and noisy a judge is on labelled records",
     "sampling-plan": "say what a traffic and a budget give: how many judged, cost, intervals, alerts",
     "agreement": "say how far judge, local scores and people agree, and the quality in people's terms",
+    "regress": "score the golden cases again, and say what moved beyond noise",
     "export": "write reviewed cases with scores, labels and weights: JSON Lines, CSV, Parquet, Ragas",
     "import-labels": "read labels that people gave elsewhere into the review store",
     "calibrate": "refit the local scorers' coefficients on labelled records",

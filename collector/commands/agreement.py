@@ -10,7 +10,7 @@ import sys
 from collector.commands.cases import add_filter_arguments, add_store_arguments, opened, read_filters
 from collector.configfile import ConfigError
 from collector.review.agreement import Builder, Settings
-from collector.review.agreement_text import report_json, report_text
+from collector.review.agreement_text import finite, report_json, report_text
 from collector.review.query import BadQuery
 from collector.review.store import ReviewError
 
@@ -53,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
         return 2
     report = builder.report()
     if args.json:
-        sys.stdout.write(json.dumps(_finite(report_json(report)), indent=1) + "\n")
+        sys.stdout.write(json.dumps(finite(report_json(report)), indent=1) + "\n")
     else:
         sys.stdout.write(report_text(report, calibration=not args.no_curve) + "\n")
     return 0 if report.compared else 1
@@ -76,12 +76,3 @@ def _settings(args: argparse.Namespace) -> Settings:
         else:
             general = value
     return Settings(general, single, args.by)
-
-
-def _finite(value: object) -> object:
-    """JSON has no NaN: what is not known is null."""
-    if isinstance(value, dict):
-        return {name: _finite(one) for name, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(one) for one in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value

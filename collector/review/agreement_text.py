@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
@@ -129,3 +130,12 @@ def shown(figure: Figure) -> str:
     """A number with its interval."""
     ends = ["?" if end is None else f"{end:.3f}" for end in (figure.low, figure.high)]
     return f"{figure.value:.3f} ({ends[0]} to {ends[1]})"
+
+
+def finite(value: object) -> object:
+    """JSON has no NaN: what is not known is null."""
+    if isinstance(value, dict):
+        return {name: finite(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [finite(one) for one in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
