@@ -51,10 +51,15 @@ class Sessions:
         )
 
     def from_here(self, request: Request) -> bool:
-        """Whether a browser says that one of our own pages made the request; only such are shown what they sent."""
-        origin = request.headers.get("origin")
-        same = origin is not None and urlsplit(origin).netloc == request.headers.get("host", "")
-        return same and request.headers.get("sec-fetch-site", "same-origin") == "same-origin"
+        """Whether a browser says that one of our own pages made the request; only such are shown what they sent.
+
+        Our pages send no referrer, and so browsers call their origin "null" in a form's request.
+        """
+        site = request.headers.get("sec-fetch-site")
+        if site is not None:
+            return site == "same-origin"
+        origin = request.headers.get("origin", "null")
+        return urlsplit(origin).netloc == request.headers.get("host", "")
 
     def set_session(self, request: Request, response: Response, session: str | None) -> None:
         if session is not None:

@@ -211,6 +211,42 @@ async def test_two_people_are_handed_different_cases_and_do_not_overwrite_each_o
         }
 
 
+async def test_what_one_typed_into_a_page_that_went_stale_is_kept(browser: Browser, tmp_path: Path) -> None:
+    async with (
+        _served(queue_of(2), tmp_path / "review.sqlite", Options()) as (base, store),
+        _desk(browser, base, store, "ana") as ana,
+    ):
+        await ana.go(f"/review/case?id={_id(1)}&from=queue")
+        # As after a restart, which makes a new key: the page's token fits no more.
+        await ana.page.evaluate("document.querySelector('#label [name=csrf]').value = 'of another process'")
+        await ana.page.keyboard.press("d")
+        await ana.page.get_by_label("Comment").fill("thought about for long")
+        async with ana.page.expect_navigation():
+            await ana.page.keyboard.press("Control+Enter")
+        await expect(ana.page.get_by_role("alert")).to_contain_text("Nothing was saved")
+        assert ana.labels(_id(1)) == []
+        await expect(ana.page.get_by_label("Comment")).to_have_value("thought about for long")
+        async with ana.page.expect_navigation():
+            await ana.page.keyboard.press("Enter")
+        assert len(ana.labels(_id(1))) == 2
+
+
+async def test_single_keys_can_be_turned_off(browser: Browser, tmp_path: Path) -> None:
+    async with (
+        _served(queue_of(2), tmp_path / "review.sqlite", Options()) as (base, store),
+        _desk(browser, base, store, "ana") as ana,
+    ):
+        await ana.go(f"/review/case?id={_id(1)}&from=queue")
+        await ana.page.keyboard.press("?")
+        await expect(ana.page.get_by_text("single keys are on")).to_be_visible()
+        await ana.page.get_by_label("single keys are on").uncheck()
+        await ana.page.reload()
+        await ana.page.keyboard.press("d")
+        await ana.page.keyboard.press("x")
+        await expect(ana.page.locator("input[type=radio]:checked")).to_have_count(0)
+        assert ana.labels(_id(1)) == []
+
+
 async def test_search_and_filters_keep_their_state_in_the_address(browser: Browser, tmp_path: Path) -> None:
     picked = [warranty(n, reason=Reason.LOW_SCORE, low=n / 100) for n in range(20, 90)]
     async with (

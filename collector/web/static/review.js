@@ -6,6 +6,17 @@
   const items = [...all("[data-metric]"), ...all("[data-item]:not([data-metric])")];
   const form = document.getElementById("label");
 
+  // Who dictates, or uses a switch, may turn single keys off; the choice is kept in this browser.
+  const box = document.getElementById("keys-on");
+  const off = () => box !== null && !box.checked;
+  if (box) {
+    try { box.checked = localStorage.getItem("groundwatch-keys") !== "off"; } catch { /* not allowed: on */ }
+    box.closest("label").hidden = false;
+    box.addEventListener("change", () => {
+      try { localStorage.setItem("groundwatch-keys", box.checked ? "on" : "off"); } catch { /* not kept */ }
+    });
+  }
+
   const current = () => document.activeElement && document.activeElement.closest("[data-item]");
 
   function move(step) {
@@ -52,6 +63,7 @@
       submit(one("[data-save]"));
       return;
     }
+    if (off()) return;
     if (typing || event.ctrlKey || event.metaKey || event.altKey || event.isComposing || event.repeat) return;
     const link = target.closest("a, button, summary");
     let done = true;
