@@ -68,12 +68,11 @@ def read_filters(args: argparse.Namespace) -> Query:
 
 
 def store_path(args: argparse.Namespace) -> Path:
-    """Where the store is. Raises ConfigError where none is named, or there is none."""
+    """Where the store is. Raises ConfigError where none is named."""
     path: Path | None = args.store
     if path is None:
         config = read_config(args)
-        review = getattr(config, "review", None)
-        path = getattr(review, "path", None)
+        path = config.review.path
         if path is None and config.process.state_dir is not None:
             path = config.process.state_dir / FILE_NAME
     if path is None:
@@ -83,15 +82,22 @@ def store_path(args: argparse.Namespace) -> Path:
                 "configuration"
             ]
         )
-    if not path.is_file():
-        raise ConfigError([f"{path}: there is no review store; check the path"])
     return path
 
 
 @contextmanager
 def opened(args: argparse.Namespace) -> Iterator[ReviewStore]:
-    """The store, which a sidecar may have open too. Raises ConfigError, StoreUnavailable."""
-    store = SqliteStore(store_path(args), _KEEPS_ALL, clock=SystemClock(), telemetry=Telemetry())
+    """The store that the arguments name. Raises ConfigError, StoreUnavailable."""
+    with opened_at(store_path(args)) as store:
+        yield store
+
+
+@contextmanager
+def opened_at(path: Path) -> Iterator[ReviewStore]:
+    """A store, which a sidecar may have open too. Raises ConfigError where there is none, StoreUnavailable."""
+    if not path.is_file():
+        raise ConfigError([f"{path}: there is no review store; check the path"])
+    store = SqliteStore(path, _KEEPS_ALL, clock=SystemClock(), telemetry=Telemetry())
     store.open()
     try:
         yield store

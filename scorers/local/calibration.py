@@ -33,7 +33,7 @@ from scorers.local.fitting import (
 )
 from scorers.local.labelled import LabelledSet
 from scorers.local.planted import PLANTERS, donor_of
-from scorers.local.table import FORMAT, Model
+from scorers.local.table import FORMAT, Model, Table
 from scorers.scorer import Tier
 
 MODEL_OF_TASK = {"groundedness": "support", "context_relevance": "passage", "response_relevancy": "response"}
@@ -52,6 +52,10 @@ class SetReport:
     set. AUROC (Spearman for graded sets) with a 95 % interval, balanced accuracy at 0.5, calibration error.
     `swapped` and `planted` are the AUROC of supported responses against the same with another document's contexts,
     and against the same with a planted fault. Sets of supported responses only have no AUROC of their own.
+
+    Where a table in force was given, `in_force` is its AUROC (or Spearman) on the same rows, `loss_change` the mean
+    difference of the logarithmic loss (held-out documents less the table in force; under 0 is better, Good 1952) and
+    `loss_change_se` that mean's standard error.
     """
 
     name: str
@@ -70,6 +74,18 @@ class SetReport:
     calibration_error: float
     swapped: float | None = None
     planted: float | None = None
+    in_force: float | None = None
+    loss_change: float | None = None
+    loss_change_se: float | None = None
+
+    @property
+    def better(self) -> bool:
+        """Whether held-out rows say that refitting helped, by more than one standard error (Breiman et al. 1984)."""
+        return (
+            self.loss_change is not None
+            and self.loss_change_se is not None
+            and self.loss_change + self.loss_change_se < 0
+        )
 
 
 @dataclass(slots=True)
@@ -84,17 +100,22 @@ class _Prepared:
         """The parts with weights that make the set count as its weight times 400 rows."""
         shares = ((self.own, 1.0), (self.swaps, SWAP_SHARE), (self.planted, PLANTED_SHARE))
         return [
-            replace(part, weights=np.full(len(part.labels), 400.0 * share * self.about.weight / len(part.labels)))
+            replace(part, weights=part.weights * (400.0 * share * self.about.weight / part.weights.sum()))
             for part, share in shares
             if part is not None and len(part.labels)
         ]
 
 
-def _rows(features: Sequence[Sequence[float]], labels: Sequence[float], groups: Sequence[str]) -> Rows:
+def _rows(
+    features: Sequence[Sequence[float]],
+    labels: Sequence[float],
+    groups: Sequence[str],
+    weights: Sequence[float] | None = None,
+) -> Rows:
     return Rows(
         np.array(features, dtype=float),
         np.array(labels, dtype=float),
-        np.ones(len(labels)),
+        np.ones(len(labels)) if weights is None else np.array(weights, dtype=float),
         np.array([fold_of(group) for group in groups], dtype=np.int64),
     )
 
@@ -125,6 +146,7 @@ def _prepare(engine: Engine, model: str, about: LabelledSet) -> _Prepared:
         [row for row in values if row is not None],
         [about.rows[place].label for place in kept],
         [about.rows[place].group for place in kept],
+        [about.rows[place].weight for place in kept],
     )
     prepared = _Prepared(about, own, len(values) - len(kept))
     if model == "support":
@@ -172,7 +194,30 @@ def _crossed(rows: Rows, folds: Sequence[Model], fitted: bool) -> Floats:
     return found
 
 
-def _report(tier: Tier, model: str, one: _Prepared, folds: Sequence[Model], alone: Model | None) -> SetReport:
+def _loss(labels: Floats, scores: Floats) -> Floats:
+    inside = np.clip(scores, 1e-9, 1 - 1e-9)
+    return np.asarray(-(labels * np.log(inside) + (1 - labels) * np.log(1 - inside)))
+
+
+def _against(one: _Prepared, scores: Floats, current: Model) -> tuple[float, float, float]:
+    """The table in force on the same rows: its measure, the change of loss and its standard error."""
+    labels, weights = one.own.labels, one.own.weights / one.own.weights.sum()
+    held = predict(current, one.own.features)
+    change = _loss(labels, scores) - _loss(labels, held)
+    mean = float(weights @ change)
+    measure = spearman if one.about.graded else auroc
+    return measure(labels, held), mean, float(np.sqrt((weights**2 * (change - mean) ** 2).sum()))
+
+
+def _report(
+    tier: Tier,
+    model: str,
+    one: _Prepared,
+    folds: Sequence[Model],
+    alone: Model | None,
+    *,
+    current: Model | None = None,
+) -> SetReport:
     fitted = one.about.fit
     labels, scores = one.own.labels, _crossed(one.own, folds, fitted)
     measure = spearman if one.about.graded else auroc
@@ -184,6 +229,9 @@ def _report(tier: Tier, model: str, one: _Prepared, folds: Sequence[Model], alon
         against.append(
             None if other is None else auroc(np.r_[np.ones(len(good)), np.zeros(len(other))], np.r_[good, other])
         )
+    in_force, loss_change, loss_change_se = (
+        (None, None, None) if current is None else _against(one, scores, current)
+    )
     return SetReport(
         one.about.name,
         str(tier),
@@ -199,12 +247,19 @@ def _report(tier: Tier, model: str, one: _Prepared, folds: Sequence[Model], alon
         float("nan") if alone is None else measure(labels, predict(alone, one.own.features)),
         balanced_accuracy(labels, scores),
         calibration_error(labels, scores),
-        *against,
+        swapped=against[0],
+        planted=against[1],
+        in_force=in_force,
+        loss_change=loss_change,
+        loss_change_se=loss_change_se,
     )
 
 
-def refit(engine: Engine, sets: Sequence[LabelledSet]) -> tuple[dict[str, Model], list[SetReport]]:
-    """Models for the engine's tier (by name, `support.fast` ...) for the tasks that `sets` hold, and the report."""
+def refit(
+    engine: Engine, sets: Sequence[LabelledSet], *, current: Table | None = None
+) -> tuple[dict[str, Model], list[SetReport]]:
+    """Models for the engine's tier (by name, `support.fast` ...) for the tasks that `sets` hold, and the report, with
+    how the table in force does on the same rows where one is given."""
     models: dict[str, Model] = {}
     reports: list[SetReport] = []
     names = feature_names(engine.tier)
@@ -227,12 +282,16 @@ def refit(engine: Engine, sets: Sequence[LabelledSet]) -> tuple[dict[str, Model]
         for one in chosen:
             others = [part for other in fitting if other is not one for part in other.fitting()]
             alone = _fit(others, names[model]) if others else None
-            reports.append(_report(engine.tier, model, one, folds, alone))
+            held = None if current is None else current.model(f"{model}.{engine.tier}", names[model])
+            reports.append(_report(engine.tier, model, one, folds, alone, current=held))
     return models, reports
 
 
-def table_json(models: Mapping[str, Model], sets: Sequence[LabelledSet]) -> str:
-    """The table file: models, and what they were fitted on. The version is a digest of the models."""
+def table_json(
+    models: Mapping[str, Model], sets: Sequence[LabelledSet], *, earlier: Sequence[Mapping[str, object]] = ()
+) -> str:
+    """The table file: models, and what they were fitted on: `earlier` lists what those of another table were. The
+    version is a digest of the models."""
     listed = {
         name: {
             "features": list(model.features),
@@ -243,9 +302,12 @@ def table_json(models: Mapping[str, Model], sets: Sequence[LabelledSet]) -> str:
     }
     digest = hashlib.sha256(json.dumps(listed, sort_keys=True).encode()).hexdigest()[:8]
     fitted_on = [
-        {"set": s.name, "origin": s.origin, "licence": s.licence, "rows": len(s.rows), "weight": s.weight}
-        for s in sets
-        if s.fit and s.weight > 0
+        *earlier,
+        *(
+            {"set": s.name, "origin": s.origin, "licence": s.licence, "rows": len(s.rows), "weight": s.weight}
+            for s in sets
+            if s.fit and s.weight > 0
+        ),
     ]
     table = {"format": FORMAT, "version": digest, "fitted_on": fitted_on, "models": listed}
     return json.dumps(table, indent=1, ensure_ascii=False) + "\n"
@@ -271,4 +333,9 @@ def report_text(reports: Sequence[SetReport]) -> str:
             f"{one.low:5.2f}-{one.high:.2f} {one.held_out_set:6.3f} {one.balanced_accuracy:5.2f} "
             f"{one.calibration_error:7.3f} {made[0]:>7} {made[1]:>7}"
         )
+        if one.loss_change is not None and one.loss_change_se is not None:
+            lines.append(
+                f"{'':15} the table in force: {one.in_force:.3f}; logarithmic loss {one.loss_change:+.4f} "
+                f"(standard error {one.loss_change_se:.4f}), {'better' if one.better else 'no better'}"
+            )
     return "\n".join(lines)

@@ -22,7 +22,8 @@ class BadLabelledFile(ScorerError):
 class Labelled:
     """One row: what people (or a construction) say of the interaction, from 0 (bad) to 1 (good).
 
-    `group` is the source document or question: rows of one group are never on both sides of a split.
+    `group` is the source document or question: rows of one group are never on both sides of a split. `weight` is
+    what the row counts for beside the others of its set.
     """
 
     interaction: Interaction
@@ -30,6 +31,7 @@ class Labelled:
     label: float
     group: str
     language: str | None = None
+    weight: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
