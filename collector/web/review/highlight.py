@@ -16,6 +16,7 @@ MAX_CHARS = 40_000
 """Characters of a response in which they are looked for."""
 _MAX_SENTENCES = 400
 _LEAST_OVERLAP = 0.5
+_STOP = re.compile("[.!?。！？…]+")
 _SPACE = re.compile(r"\s+")
 _WORST_FIRST = (Label.CONTRADICTED, Label.UNSUPPORTED, Label.UNKNOWN, Label.SUPPORTED)
 
@@ -67,7 +68,10 @@ def _verbatim(response: str, claim: str) -> tuple[int, int] | None:
     if not any(pieces) or len(pieces) > 300:
         return None
     found = re.search(r"\s+".join(map(re.escape, pieces)), response, re.IGNORECASE)
-    return found.span() if found else None
+    if found is None:
+        return None
+    stop = _STOP.match(response, found.end())
+    return found.start(), stop.end() if stop else found.end()
 
 
 def _sentences(response: str) -> list[tuple[int, int, frozenset[str]]]:

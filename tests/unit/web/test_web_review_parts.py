@@ -51,7 +51,7 @@ def test_of_two_verdicts_on_one_place_the_worse_shows_and_a_claim_ends_once() ->
             ("drops are too", VerdictLabel.UNSUPPORTED),
         ],
     )
-    both = next(one for one in pieces if one.text == "drops are too")
+    both = next(one for one in pieces if one.text == "drops are too.")
     assert both.label == "unsupported"
     assert [index for one in pieces for index in one.ends].count(0) == 1
 
