@@ -220,7 +220,7 @@ def build(
         flow.judges = judging
         sampler.connect(pressure=judging.pressure, spent=ledger.spent)
     pool: WorkerPool[ReleasedTrace, Examined] = WorkerPool(
-        Examination(config.extract, config.screening),
+        Examination(config.extract, config.screening, config.seed),
         workers=config.screening.workers,
         deadline_seconds=config.screening.deadline_seconds,
         on_loss=lambda loss: telemetry.inc(metrics.SCREENING_WORKER_LOSSES, reason=loss),
@@ -373,13 +373,15 @@ def build(
             await watching.stop()
         if judging is not None:
             await judging.drain(max(0.0, seconds - _FLUSH_RESERVE_SECONDS))
+        if slots is not None:
+            await slots.stop()  # what it looks after is empty
         detection.close_all()
         for one in (judge, shadow):
             if one is not None:
                 await one.close()
 
     async def stop_background(_: float) -> None:
-        for task in (ticking, lagging, slots, keeping):
+        for task in (ticking, lagging, keeping):
             if task is not None:
                 await task.stop()
 

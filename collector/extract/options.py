@@ -7,6 +7,8 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
+from collector.extract.redaction_options import RedactionOptions
+
 
 def _pattern(text: str) -> str:
     try:
@@ -118,6 +120,9 @@ class Options(BaseModel):
     )
     record: RecordPaths = Field(
         default_factory=RecordPaths, description="Where plain JSON records hold their fields."
+    )
+    redaction: RedactionOptions = Field(
+        default_factory=RedactionOptions, description="Placeholders in the place of personal values and secrets."
     )
     max_passages: int = Field(
         default=200, ge=1, le=10_000, description="Passages kept per interaction; more is `truncated`."
