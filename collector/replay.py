@@ -234,17 +234,28 @@ class Replay:
     # --- the life of a replay
 
     async def run(self, items: AsyncIterator[Item]) -> Report:
-        """Feed everything, wait until it has an outcome and has been written. When cancelled, what is under way gets
-        five seconds. Raises Unreplayable, StartError and OSError, and what `items` raises."""
+        """Feed everything, wait until it has an outcome and has been written. What `items` raises is raised when all
+        that it gave before has been replayed. When cancelled, what is under way gets five seconds. Raises Unreplayable,
+        StartError and OSError."""
         tasks = await self._start()
+        failure: Exception | None = None
         try:
-            async for item in items:
+            while True:
+                try:
+                    item = await anext(items)
+                except StopAsyncIteration:
+                    break
+                except Exception as error:  # noqa: BLE001  # of whatever kind: it is raised, later
+                    failure = error
+                    break
                 await self._take(item)
             await self._end_of_recording()
         except BaseException:
             await self._stop(tasks, _INTERRUPTED_SECONDS)
             raise
         await self._stop(tasks, self._config.process.grace_seconds)
+        if failure is not None:
+            raise failure
         return self.report
 
     async def _start(self) -> list[asyncio.Task[None]]:

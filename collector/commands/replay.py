@@ -123,7 +123,7 @@ def run(args: argparse.Namespace) -> int:
             if args.output is not None:
                 content = config.export.content
                 done = _done(args.output, content=content)
-                more.append(_Lines(stack.enter_context(args.output.open("ab")), config).settle)
+                more.append(_Lines(stack.enter_context(args.output.open("ab+")), config).settle)
             else:
                 done = frozenset()
             progress = Progress(sys.stderr, total=None, shown=not args.no_progress)
@@ -257,10 +257,14 @@ async def _of_topic(args: argparse.Namespace, config: Config, problems: list[str
 
 
 class _Lines:
-    """A sink that writes messages of results, one a line."""
+    """A sink that writes messages of results, one a line, behind what the file holds, which may be cut off."""
 
     def __init__(self, file: IO[bytes], config: Config) -> None:
         self._file = file
+        if file.seek(0, os.SEEK_END):
+            file.seek(-1, os.SEEK_END)
+            if file.read(1) != b"\n":
+                file.write(b"\n")
         self._content = config.export.content
         self._judge_model = config.judge.model if config.judge is not None else None
 
