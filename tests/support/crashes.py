@@ -142,9 +142,12 @@ class Crashes:
         return True
 
     def die_some_time(self, longest_seconds: float = 3.0) -> None:
-        """Kill a process at a random instant, while requests are on their way."""
+        """Kill a process at a random instant, while requests are on their way; one of five while it starts."""
         sidecar = self.start()
         try:
+            if self._dice.random() < 0.2:
+                self._kill_after(sidecar, self._dice.uniform(0, longest_seconds))
+                return
             sidecar.ready()
             with ThreadPoolExecutor(1) as killer:
                 killing = killer.submit(self._kill_after, sidecar, self._dice.uniform(0, longest_seconds))
@@ -195,13 +198,12 @@ class Crashes:
         books.close()
         return count
 
-    def check(self) -> Metrics:
-        """Every acknowledged trace was scored once: the books and every sum say so. The last process's metrics."""
-        told = self.finish()
-        assert differences(sums(told), sums(self.without_crashes())) == []
-        assert told.total("groundwatch_local_weight_total", metric="faithfulness") == self.client.traces
-        assert self.keys() == self.client.traces
-        return told
+    def wrong(self) -> list[str]:
+        """What does not say, in the end, that every acknowledged trace was scored once: sums, and the number of keys."""
+        found = differences(sums(self.finish()), sums(self.without_crashes()))
+        if self.keys() != self.client.traces:
+            found.append(f"the books know {self.keys()} interactions, and {self.client.traces} were sent")
+        return found
 
 
 Sums = dict[tuple[str, Labels], float]
