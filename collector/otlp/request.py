@@ -183,12 +183,16 @@ class RequestReader:
         return [group for group in small if group.items]
 
     def _spans(self, groups: list[Group], tally: _Tally) -> tuple[list[Group], Rows | None]:
-        """The groups without unusable spans; and their rows, where none had to be looked at by itself."""
+        """The groups without unusable spans; and their rows, where all ids stand at the start."""
         rows = _rows(groups)
         if rows.lengths.max() > self._max_item_bytes:
             groups = self._small(groups, tally)
             rows = _rows(groups)
-        return (groups, rows) if rows.all_have_ids() else (self._mended(groups, rows.have_ids(), tally), None)
+        if rows.all_have_ids():
+            return groups, rows
+        mended = self._mended(groups, rows.have_ids(), tally)
+        rows = _rows(mended) if mended else rows
+        return mended, rows if mended and rows.all_have_ids() else None
 
     def _with_ids(
         self, groups: list[Group], read: Callable[[Iterable[bytes], Group, _Tally], None], tally: _Tally
@@ -213,13 +217,15 @@ class RequestReader:
         return mended
 
     def _proto_span_ids(self, items: Iterable[bytes], group: Group, tally: _Tally) -> None:
+        """Spans are written anew with their fields in the order of their numbers: the Collector's exporters write them
+        the other way round, and everything behind this looks for ids, times and parent at the start."""
         for item in items:
             try:
-                ids = schema.SpanIds.FromString(item)
+                span = schema.SpanInOrder.FromString(item)
             except DecodeError:
                 tally.add("unreadable span")
                 continue
-            trace_id, span_id = ids.trace_id, ids.span_id
+            trace_id, span_id = span.trace_id, span.span_id
             if len(trace_id) != 16 or trace_id == _NO_TRACE:
                 tally.add("span whose trace id is missing, all zero or not 16 bytes long")
             elif len(span_id) != 8 or span_id == _NO_SPAN:
@@ -227,7 +233,7 @@ class RequestReader:
             else:
                 group.trace_ids.append(trace_id)
                 group.span_ids.append(span_id)
-                group.items.append(item)
+                group.items.append(span.SerializeToString())
 
     def _proto_log_ids(self, items: Iterable[bytes], group: Group, tally: _Tally) -> None:
         parse = schema.LogIds.FromString

@@ -42,6 +42,25 @@ _MESSAGES: dict[str, tuple[tuple[int, str, str], ...]] = {
     "ResourceParts": ((1, "resource", "bytes*"), (2, "parts", "bytes*")),
     # --- reading little of an item
     "SpanIds": ((1, "trace_id", "bytes"), (2, "span_id", "bytes")),
+    # All fields of a span, none looked into: serialized again they stand in the order of their numbers.
+    "SpanInOrder": (
+        (1, "trace_id", "bytes"),
+        (2, "span_id", "bytes"),
+        (3, "trace_state", "bytes"),
+        (4, "parent_span_id", "bytes"),
+        (5, "name", "bytes"),
+        (6, "kind", "int32"),
+        (7, "start_time_unix_nano", "fixed64"),
+        (8, "end_time_unix_nano", "fixed64"),
+        (9, "attributes", "bytes*"),
+        (10, "dropped_attributes_count", "uint32"),
+        (11, "events", "bytes*"),
+        (12, "dropped_events_count", "uint32"),
+        (13, "links", "bytes*"),
+        (14, "dropped_links_count", "uint32"),
+        (15, "status", "bytes*"),
+        (16, "flags", "fixed32"),
+    ),
     "LogIds": ((9, "trace_id", "bytes"), (10, "span_id", "bytes")),
     "SpanHead": (
         (4, "parent_span_id", "bytes"),
@@ -149,6 +168,7 @@ ScopeItems: Any = _CLASSES["ScopeItems"]
 RequestParts: Any = _CLASSES["RequestParts"]
 ResourceParts: Any = _CLASSES["ResourceParts"]
 SpanIds: Any = _CLASSES["SpanIds"]
+SpanInOrder: Any = _CLASSES["SpanInOrder"]
 LogIds: Any = _CLASSES["LogIds"]
 SpanHead: Any = _CLASSES["SpanHead"]
 AnyValue: Any = _CLASSES["AnyValue"]

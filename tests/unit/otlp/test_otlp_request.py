@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import base64
+import json
+from pathlib import Path
+
 import pytest
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
+from collector.otlp import schema
 from collector.otlp.batch import Signal
-from collector.otlp.model import Encoding
+from collector.otlp.decode import Decoder
+from collector.otlp.model import Encoding, RawItem
 from collector.otlp.request import Interner, RequestReader, UnreadableRequest, decode_request
 
 TRACE = bytes(range(1, 17))
 SPAN = bytes(range(1, 9))
+COLLECTOR = Path(__file__).parents[2] / "data" / "kafka" / "collector.jsonl"
 
 
 def request_of(*ids: tuple[bytes, bytes], name: str = "x") -> ExportTraceServiceRequest:
@@ -68,7 +75,35 @@ def test_ids_are_found_wherever_the_sender_put_them() -> None:
     late_ids = field(5, b"name") + field(2, SPAN) + field(1, TRACE)
     body = field(1, field(2, field(2, late_ids)))
     (group,) = decode_request(body, Signal.TRACES).groups
-    assert (group.trace_ids, group.span_ids, group.items) == ([TRACE], [SPAN], [late_ids])
+    in_order = field(1, TRACE) + field(2, SPAN) + field(5, b"name")
+    assert (group.trace_ids, group.span_ids, group.items) == ([TRACE], [SPAN], [in_order])
+
+
+def test_spans_as_a_collector_writes_them_mean_the_same_and_are_read_from_the_start() -> None:
+    lines = [json.loads(line) for line in COLLECTOR.read_text(encoding="utf-8").splitlines()]
+    decoder = Decoder()
+    spans = 0
+    for line in lines:
+        if line["topic"] not in ("proto_traces", "shared") or line["headers"].get("otelcol.signal") == "logs":
+            continue
+        body = base64.b64decode(line["value"])
+        batch = decode_request(body, Signal.TRACES)
+        assert batch.rows is not None
+        sent = [
+            bytes(item)
+            for of_resource in schema.Request.FromString(body).groups
+            for of_scope in of_resource.scopes
+            for item in of_scope.items
+        ]
+        read = [item for group in batch.groups for item in group.items]
+        for one, other in zip(sent, read, strict=True):
+            spans += 1
+            assert not one.startswith(b"\x0a\x10")
+            assert other.startswith(b"\x0a\x10")
+            assert decoder.span(RawItem(one, b"", b"", Encoding.PROTO)) == decoder.span(
+                RawItem(other, b"", b"", Encoding.PROTO)
+            )
+    assert spans == 12
     assert (group.resource, group.scope) == (b"", b"")
 
 
