@@ -26,7 +26,7 @@ PAIRS = ((JUDGED, PEOPLE), (LOCAL, JUDGED), (LOCAL, PEOPLE))
 """What is compared with what is held to be right."""
 ALL = "all"
 OTHER = "other"
-MAX_VALUES = 50
+MAXVALUES = 50
 """Values of a segment that have figures of their own; the rest is `other`."""
 PASSED_OVER = 0.05
 """Share of cases before a place in the order that may be unseen when the place counts as reached."""
@@ -129,14 +129,14 @@ class Builder:
         by = self._settings.by
         if by is None:
             return 0
-        value = _VALUES[by](case) if by in _VALUES else case.segments.get(by)
+        value = VALUES[by](case) if by in VALUES else case.segments.get(by)
         name = value or "not known"
-        if name not in self._segments and len(self._segments) >= MAX_VALUES:
+        if name not in self._segments and len(self._segments) >= MAXVALUES:
             name = OTHER
         return self._segments.setdefault(name, len(self._segments))
 
-    def report(self) -> Agreement:
-        """The report of what was added."""
+    def report(self, *, quality_only: bool = False) -> Agreement:
+        """The report of what was added; `quality_only` leaves out the comparisons, which take longest."""
         weight = np.array(self._cases.weight)
         known = np.isfinite(weight)
         whole, reached, order = self._drawn()
@@ -168,7 +168,7 @@ class Builder:
                 table = Table(metric, name, self._settings.of(metric), inside)
                 compared += [
                     made
-                    for first, second in PAIRS
+                    for first, second in (() if quality_only else PAIRS)
                     for weighted in (True, False)
                     if (made := table.compared(first, second, weighted=weighted)) is not None
                 ]
@@ -221,7 +221,7 @@ class Builder:
         return whole, reached, float(order[places[end]])
 
 
-_VALUES: Mapping[str, Callable[[Case], str | None]] = {
+VALUES: Mapping[str, Callable[[Case], str | None]] = {
     "service": lambda case: case.origin.service,
     "service_version": lambda case: case.origin.service_version,
     "prompt_version": lambda case: case.origin.prompt_version,

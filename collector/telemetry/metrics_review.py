@@ -112,6 +112,52 @@ REVIEW_WAITING = _metric(
         "groundwatch_review_waiting", Type.GAUGE, "Cases and labels that wait to be written.", group="review"
     )
 )
+CORRECTED_MEAN = _metric(
+    MetricSpec(
+        "groundwatch_corrected_mean",
+        Type.GAUGE,
+        "Mean of all traffic as people would score it, 0 to 1: the judge's corrected by labels in the order drawn; "
+        "from 50 labels on, over what the review store holds.",
+        {"metric": None},
+        group="review",
+    )
+)
+CORRECTED_LOWER = _metric(
+    MetricSpec(
+        "groundwatch_corrected_mean_lower",
+        Type.GAUGE,
+        "Lower end of the corrected mean's 95 % interval.",
+        {"metric": None},
+        group="review",
+    )
+)
+CORRECTED_UPPER = _metric(
+    MetricSpec(
+        "groundwatch_corrected_mean_upper",
+        Type.GAUGE,
+        "Upper end of the corrected mean's 95 % interval.",
+        {"metric": None},
+        group="review",
+    )
+)
+CORRECTED_UNCORRECTED = _metric(
+    MetricSpec(
+        "groundwatch_corrected_uncorrected_mean",
+        Type.GAUGE,
+        "Mean of the same traffic by the judge alone (without a judge: by the local score).",
+        {"metric": None},
+        group="review",
+    )
+)
+CORRECTED_LABELS = _metric(
+    MetricSpec(
+        "groundwatch_corrected_labels",
+        Type.GAUGE,
+        "Labels that the corrected mean rests on.",
+        {"metric": None},
+        group="review",
+    )
+)
 
 
 def review_table() -> tuple[MetricSpec, ...]:

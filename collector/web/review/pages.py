@@ -56,11 +56,11 @@ class Pages:
 
     def routes(self) -> list[Route]:
         return [
-            Route("/review", self._caught(self.queue)),
-            Route("/review/search", self._caught(self.search)),
-            Route("/review/case", self._caught(self.case)),
-            Route("/review/next", self._caught(self.next)),
-            Route("/review/name", self._caught(self.ask_name)),
+            Route("/review", self.caught(self.queue)),
+            Route("/review/search", self.caught(self.search)),
+            Route("/review/case", self.caught(self.case)),
+            Route("/review/next", self.caught(self.next)),
+            Route("/review/name", self.caught(self.ask_name)),
             Route("/review/name", self._changing(self.keep_name), methods=["POST"]),
             Route("/review/label", self._changing(self.label), methods=["POST"]),
             Route("/review/undo", self._changing(self.undo), methods=["POST"]),
@@ -85,7 +85,7 @@ class Pages:
             }
 
         found = await run_in_threadpool(look)
-        return self._page(request, "queue", **found)
+        return self.page(request, "queue", **found)
 
     async def search(self, request: Request) -> Response:
         try:
@@ -109,7 +109,7 @@ class Pages:
             found = await run_in_threadpool(look)
         except BadQuery as error:
             return await self._found(request, Asked(), {"query": str(error)})
-        return self._page(
+        return self.page(
             request,
             "search",
             asked=asked,
@@ -136,12 +136,12 @@ class Pages:
     # --- saying who one is
 
     async def ask_name(self, request: Request) -> Response:
-        return self._page(request, "name", to=_inside(request.query_params.get("to", "")), wrong="")
+        return self.page(request, "name", to=_inside(request.query_params.get("to", "")), wrong="")
 
     async def keep_name(self, request: Request, form: Mapping[str, str]) -> Response:
         author, to = clean_author(form.get("author", "")), _inside(form.get("to", ""))
         if author is None:
-            return self._page(
+            return self.page(
                 request, "name", to=to, wrong="A name of 1 to 200 characters is needed.", status_code=422
             )
         reply = RedirectResponse(to, status_code=303)
@@ -232,7 +232,7 @@ class Pages:
         origin = case.origin
         trace_id = origin.trace_ids[0] if origin.trace_ids else ""
         params = request.query_params
-        return self._page(
+        return self.page(
             request,
             "case",
             page=shown,
@@ -267,7 +267,7 @@ class Pages:
             return RedirectResponse(_case_address(found[0], found[1], **more), status_code=303)
         query = urlencode({"from": working.text, **more})
         if request.url.path == "/review/next":
-            return self._page(
+            return self.page(
                 request,
                 "end",
                 working=working,
@@ -277,7 +277,7 @@ class Pages:
             )
         return RedirectResponse(f"/review/next?{query}", status_code=303)
 
-    def _page(self, request: Request, template: str, *, status_code: int = 200, **values: object) -> Response:
+    def page(self, request: Request, template: str, *, status_code: int = 200, **values: object) -> Response:
         token, fresh = self._sessions.begin(request)
         html = self._templates.get_template(f"review/{template}.html").render(
             csrf=token,
@@ -293,9 +293,9 @@ class Pages:
         return reply
 
     def _error(self, request: Request, status_code: int, title: str, detail: str) -> Response:
-        return self._page(request, "error", status_code=status_code, title=title, detail=detail)
+        return self.page(request, "error", status_code=status_code, title=title, detail=detail)
 
-    def _caught(self, view: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
+    def caught(self, view: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
         async def caught(request: Request) -> Response:
             try:
                 return await view(request)
@@ -323,7 +323,7 @@ class Pages:
                 return await view(request, form)
             return await self._stale(request, form)
 
-        return self._caught(guarded)
+        return self.caught(guarded)
 
     async def _stale(self, request: Request, form: Mapping[str, str]) -> Response:
         """Nothing was done. What one typed into a page of ours is shown again, with a token that fits."""

@@ -10,9 +10,11 @@ from starlette.routing import BaseRoute
 
 from collector.pipeline.clock import Clock
 from collector.review.query import Erased, Subject
+from collector.review.standing import Standing
 from collector.review.store import ReviewError, ReviewStore
 from collector.web.links import TraceLink
 from collector.web.options import Options
+from collector.web.review.agreement import AgreementPage
 from collector.web.review.api import Api, TakesFeedback
 from collector.web.review.desk import Desk
 from collector.web.review.pages import Pages
@@ -58,4 +60,5 @@ def routes(
         read_only=options.read_only,
         version=version,
     )
-    return [*pages.routes(), *api.routes(), *review.more]
+    agreement = AgreementPage(review.store, Standing(review.store, review.clock), page=pages.page)
+    return [*pages.routes(), *agreement.routes(pages.caught), *api.routes(), *review.more]
