@@ -199,7 +199,7 @@ class Crashes:
         return count
 
     def wrong(self) -> list[str]:
-        """What does not say, in the end, that every acknowledged trace was scored once: sums, and the number of keys."""
+        """What does not say in the end that every acknowledged trace was scored once: sums, and the number of keys."""
         found = differences(sums(self.finish()), sums(self.without_crashes()))
         if self.keys() != self.client.traces:
             found.append(f"the books know {self.keys()} interactions, and {self.client.traces} were sent")

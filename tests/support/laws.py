@@ -50,10 +50,11 @@ def broken(now: Metrics) -> list[str]:
     laws.append(("interactions: found = sum of the fates", found, sum(fates.values())))
     laws.append(
         (
-            "interactions: not filtered = settled + moved (when nothing waits)",
+            "interactions: not filtered = settled + moved + repeated (when nothing waits)",
             found - fates["filtered"],
             now.total("groundwatch_interactions_settled_total")
-            + now.total("groundwatch_interactions_moved_total"),
+            + now.total("groundwatch_interactions_moved_total")
+            + now.total("groundwatch_interactions_repeated_total", noticed="settled"),
         )
     )
     for metric in now.by("groundwatch_judging_queued_total", "metric"):
