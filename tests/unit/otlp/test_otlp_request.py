@@ -77,6 +77,7 @@ def test_ids_are_found_wherever_the_sender_put_them() -> None:
     (group,) = decode_request(body, Signal.TRACES).groups
     in_order = field(1, TRACE) + field(2, SPAN) + field(5, b"name")
     assert (group.trace_ids, group.span_ids, group.items) == ([TRACE], [SPAN], [in_order])
+    assert (group.resource, group.scope) == (b"", b"")
 
 
 def test_spans_as_a_collector_writes_them_mean_the_same_and_are_read_from_the_start() -> None:
@@ -104,7 +105,6 @@ def test_spans_as_a_collector_writes_them_mean_the_same_and_are_read_from_the_st
                 RawItem(other, b"", b"", Encoding.PROTO)
             )
     assert spans == 12
-    assert (group.resource, group.scope) == (b"", b"")
 
 
 def test_unknown_fields_are_passed_over_on_every_level() -> None:
