@@ -30,7 +30,7 @@ from tests.support.waiting import until
 pytestmark = pytest.mark.e2e
 pytest.importorskip("openinference.instrumentation.openai", reason="extra [demo] is not installed")
 
-SCALE = 40.0
+SCALE = 20.0
 OPTIONS = Options(time_scale=SCALE, week_every=300)
 BY_INVENTION = {
     "GroundwatchErrorBudgetBurning": {"faithfulness"},
@@ -131,7 +131,7 @@ def test_a_release_that_makes_things_up_is_told_with_its_cause_and_nothing_else(
         until(
             lambda: [one for one in sink.firing if one.labels["severity"] == "critical"],
             "somebody is woken",
-            seconds=180,
+            seconds=400,
             step=0.5,
         )
         told = [one for one in sink.firing if one.name not in BUSY]
