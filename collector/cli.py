@@ -21,6 +21,7 @@ COMMANDS = {
     "config": "print the configuration's schema, an example, or what is in force",
     "bench-judge": "say how good, dear, fast and noisy a judge is on labelled records",
     "sampling-plan": "say what a traffic and a budget give: how many judged, cost, intervals, alerts",
+    "review": "erase a data subject's cases, or take in the results of other processes",
     "agreement": "say how far judge, local scores and people agree, and the quality in people's terms",
     "regress": "score the golden cases again, and say what moved beyond noise",
     "export": "write reviewed cases with scores, labels and weights: JSON Lines, CSV, Parquet, Ragas",

@@ -12,14 +12,16 @@ from collector.parts import StartError
 from collector.pipeline.clock import Clock
 from collector.review.build import Builder
 from collector.review.feedback import FeedbackIntake
-from collector.review.picker import Picker
+from collector.review.picker import Picker, Puts
 from collector.review.query import Erased, Subject
 from collector.review.sqlite import SqliteStore
 from collector.review.store import StoreUnavailable
 from collector.sampling.hashing import Uniform
 from collector.telemetry.instruments import Telemetry
 from collector.web.review.site import Review
-from scorers.scorer import Direction
+from scorers.catalog import DEFAULT_JUDGED, make_judged, options_of
+from scorers.local import describe as describe_local
+from scorers.scorer import Direction, Tier
 
 FILE_NAME = "review.sqlite"
 _DESCRIPTIVE = ("context_count",)
@@ -79,8 +81,39 @@ def reviewing_of(
     if path is None:
         return None
     store = SqliteStore(path, config.review, clock=clock, telemetry=telemetry)
-    lower = {metric for metric, direction in directions.items() if direction is Direction.LOWER_IS_BETTER}
-    picker = Picker(
+    picker = picker_of(
+        config,
+        store=store,
+        judging=config.judge is not None,
+        clock=clock,
+        telemetry=telemetry,
+        directions=directions,
+        beside=beside,
+    )
+    return Reviewing(store, picker, FeedbackIntake(picker, store, clock), clock)
+
+
+def directions_of(config: Config) -> dict[str, Direction]:
+    """Of the metrics that a sidecar with this configuration has, or with the default judge where it names none.
+    Raises ScorerError."""
+    options = config.judge.scorers if config.judge is not None else tuple(map(options_of, DEFAULT_JUDGED))
+    infos = [*describe_local(config.screening.scorers, Tier.FAST), *(make_judged(one).info for one in options)]
+    return {metric: info.direction for info in infos for metric in info.gives}
+
+
+def picker_of(
+    config: Config,
+    *,
+    store: Puts,
+    judging: bool,
+    clock: Clock,
+    telemetry: Telemetry,
+    directions: Mapping[str, Direction],
+    beside: Collection[str] = (),
+) -> Picker:
+    """What picks cases by this configuration."""
+    lower = (metric for metric, direction in directions.items() if direction is Direction.LOWER_IS_BETTER)
+    return Picker(
         config.review.pick,
         store=store,
         builder=Builder(
@@ -90,8 +123,7 @@ def reviewing_of(
             judge_model=config.judge.model if config.judge is not None else None,
         ),
         chance=Uniform(config.seed, "review.control"),
-        judging=config.judge is not None,
+        judging=judging,
         clock=clock,
         telemetry=telemetry,
     )
-    return Reviewing(store, picker, FeedbackIntake(picker, store, clock), clock)
