@@ -1,0 +1,63 @@
+"""A topic of results followed by a group: from the beginning, on from where it was, never without what is there."""
+
+from __future__ import annotations
+
+import pytest
+from aiokafka import AIOKafkaProducer
+
+from collector.pipeline.kafka_client import KafkaClientOptions, KafkaUnusable
+from collector.receivers.kafka_follow import follow_topic
+from tests.integration.test_results_topic_kafka import create
+from tests.support.kafka.cluster import KafkaCluster
+
+
+async def write(bootstrap: str, topic: str, *values: bytes | None) -> None:
+    producer = AIOKafkaProducer(bootstrap_servers=bootstrap)
+    await producer.start()
+    for number, value in enumerate(values):
+        await producer.send_and_wait(topic, value, key=b"%d" % number)
+    await producer.stop()
+
+
+def options(bootstrap: str) -> KafkaClientOptions:
+    return KafkaClientOptions(brokers=bootstrap)  # type: ignore[arg-type]  # pydantic splits it
+
+
+async def values(bootstrap: str, topic: str, group: str) -> list[bytes]:
+    found: list[bytes] = []
+    async for batch in follow_topic(options(bootstrap), topic, group=group, environ={}, forever=False, batch=3):
+        found += [value for _, value in batch]
+    return sorted(found)
+
+
+async def test_a_group_reads_on_from_where_it_was(kafka: KafkaCluster) -> None:
+    await create(kafka.bootstrap, "followed", partitions=3)
+    first = [b"a%d" % n for n in range(20)]
+    await write(kafka.bootstrap, "followed", *first, None)
+    assert await values(kafka.bootstrap, "followed", "one") == sorted(first)
+    assert await values(kafka.bootstrap, "followed", "one") == []
+    await write(kafka.bootstrap, "followed", b"b")
+    assert await values(kafka.bootstrap, "followed", "one") == [b"b"]
+    assert await values(kafka.bootstrap, "followed", "two") == sorted([*first, b"b"])
+
+
+async def test_what_was_not_taken_whole_is_given_again(kafka: KafkaCluster) -> None:
+    await create(kafka.bootstrap, "followed-again")
+    await write(kafka.bootstrap, "followed-again", b"1", b"2", b"3", b"4")
+    batches = follow_topic(
+        options(kafka.bootstrap), "followed-again", group="g", environ={}, forever=True, batch=2
+    )
+    taken = 0
+    async for batch in batches:
+        taken += len(batch)
+        if taken >= 4:
+            break  # while the second batch is in hand
+    await batches.aclose()  # type: ignore[attr-defined]  # it is a generator
+    assert await values(kafka.bootstrap, "followed-again", "g") == [b"3", b"4"]
+
+
+async def test_a_topic_that_can_not_be_read_is_told_of(kafka: KafkaCluster) -> None:
+    with pytest.raises(KafkaUnusable, match="there is no topic 'nowhere'"):
+        await values(kafka.bootstrap, "nowhere", "g")
+    with pytest.raises(KafkaUnusable, match="connection refused"):
+        await values("127.0.0.1:1", "nowhere", "g")
