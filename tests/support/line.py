@@ -19,6 +19,7 @@ from collector.judging.options import Options as JudgingOptions
 from collector.judging.stage import Judging
 from collector.otlp.model import Encoding
 from collector.otlp.request import Interner
+from collector.pipeline.books import Books
 from collector.pipeline.clock import ManualClock
 from collector.pipeline.receipt import Receipt
 from collector.pipeline.workers import BatchFailedError, Loss
@@ -101,6 +102,7 @@ class Line:
         screening: ScreeningOptions | None = None,
         sampling: SamplingOptions | None = None,
         judging: JudgingOptions | None = None,
+        books: Books | None = None,
     ) -> None:
         self.clock = ManualClock()
         self.telemetry = Telemetry()
@@ -115,6 +117,7 @@ class Line:
             sinks=[self.settled.append],
             notes=ring,
             telemetry=self.telemetry,
+            books=books,
         )
         self.judging = Judging(
             judging or JudgingOptions(),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import re
 import subprocess
 from collections.abc import Callable
 
@@ -155,3 +156,36 @@ def test_a_trace_id_that_is_none_leaves_no_exemplar() -> None:
     text = PrometheusExporter(telemetry.registry).text(Format.OPENMETRICS).decode()
     assert 'groundwatch_judged_score_count{metric="faithfulness"} 2.0' in text
     assert "xxx" not in text
+
+
+class Growing:
+    """A source whose one counter is 1 more at each look."""
+
+    def __init__(self) -> None:
+        self.looks = 0
+
+    def families(self) -> list[Family]:
+        return self.freeze()()
+
+    def freeze(self) -> Callable[[], list[Family]]:
+        self.looks += 1
+        value = float(self.looks)
+        return lambda: [Family(metrics.CONDITIONAL, (), [((), value)])]
+
+
+async def test_what_is_shown_is_of_the_last_moment_that_was_written() -> None:
+    answers = [False, True, False, True]
+    commits: list[bool] = []
+
+    async def commit(also: Callable[[], None]) -> bool:
+        also()
+        commits.append(answers[len(commits)])
+        return commits[-1]
+
+    exporter = PrometheusExporter(Telemetry().registry, [Growing()], commit=commit)
+    shown = []
+    for _ in answers:
+        body, _ = await exporter.render("text/plain")
+        found = re.search(rf"^{metrics.CONDITIONAL.name} (\S+)$", body.decode(), re.MULTILINE)
+        shown.append(found[1] if found else None)
+    assert shown == [None, "2.0", "2.0", "4.0"]
