@@ -45,6 +45,7 @@ from collector.receivers.otlp_grpc import OtlpGrpc
 from collector.receivers.otlp_http import OtlpHttp, uvicorn_tls
 from collector.records.ring import Ring
 from collector.records.trace import ReleasedTrace
+from collector.review.standing import Gauges
 from collector.reviewing import reviewing_of
 from collector.sampling.hashing import Uniform
 from collector.sampling.sampler import Sampler
@@ -381,7 +382,7 @@ def build(
                 await one.close()
 
     async def stop_background(_: float) -> None:
-        for task in (ticking, lagging, keeping):
+        for task in (ticking, lagging, keeping, renewing):
             if task is not None:
                 await task.stop()
 
@@ -409,13 +410,15 @@ def build(
     lagging = Background("loop lag", loop_lag.run, on_end=health.set, events=events)
     slots = Background("judging", judging.run, on_end=health.set, events=events) if judging is not None else None
     keeping = Background("books", books.run, on_end=health.set, events=events) if books is not None else None
+    gauges = Gauges(reviewing.store, clock, telemetry) if reviewing is not None else None
+    renewing = Background("corrected mean", gauges.run, on_end=health.set, events=events) if gauges else None
     writing = Background("results topic", results.run, on_end=health.set, events=events) if results else None
     watching = (
         Background("judge watch", watch.run, on_end=health.set, events=events) if watch is not None else None
     )
 
     async def start_background() -> None:
-        for task in (lagging, keeping):
+        for task in (lagging, keeping, renewing):
             if task is not None:
                 await task.start()
         await state.read_again(assembler, [borders[transport] for transport in _SPOOLED])

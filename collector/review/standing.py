@@ -6,6 +6,7 @@ import asyncio
 import math
 import threading
 from collections import OrderedDict
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain, islice
@@ -62,9 +63,11 @@ class Standing:
                 self._reports.popitem(last=False)
             return made
 
-    def make(self, settings: Settings, *, quality_only: bool = False) -> Report:
+    def make(
+        self, settings: Settings, *, quality_only: bool = False, going: Callable[[], bool] = lambda: True
+    ) -> Report:
         """A report of now: of the control part, and of what else was labelled. `quality_only` leaves out what takes
-        longest, the comparisons."""
+        longest, the comparisons. Ends early, with what was read, when `going` is false."""
         control = self._store.each(Query(reason=Reason.CONTROL))
         others = (
             case
@@ -73,6 +76,8 @@ class Standing:
         )
         builder, count = Builder(settings), 0
         for case in islice(control if quality_only else chain(control, others), self._max_cases + 1):
+            if not going():
+                break
             count += 1
             if count <= self._max_cases:
                 builder.add(case)
@@ -83,20 +88,24 @@ class Standing:
 class Gauges:
     """The corrected quality on /metrics, renewed when people labelled more cases, and every hour."""
 
-    def __init__(self, store: ReviewStore, standing: Standing, clock: Clock, telemetry: Telemetry) -> None:
+    def __init__(self, store: ReviewStore, clock: Clock, telemetry: Telemetry) -> None:
         self._store = store
-        self._standing = standing
+        self._standing = Standing(store, clock)
         self._clock = clock
         self._telemetry = telemetry
         self._made: tuple[int, float] | None = None
         self._shown: set[str] = set()
+        self._going = True
 
     async def run(self) -> None:
         """Renew from time to time, for ever. A store that does not answer is asked again the next time."""
-        while True:
-            with suppress(ReviewError):
-                await asyncio.to_thread(self.renew)
-            await asyncio.sleep(_RENEW_SECONDS)
+        try:
+            while True:
+                with suppress(ReviewError):
+                    await asyncio.to_thread(self.renew)
+                await asyncio.sleep(_RENEW_SECONDS)
+        finally:
+            self._going = False  # the process's end waits for its threads
 
     def renew(self) -> None:
         """Set the gauges, if the store has another number of labelled cases or an hour went by. Takes seconds; called
@@ -107,7 +116,10 @@ class Gauges:
         self._made = labelled, now
         if not labelled and not self._shown:
             return
-        found = self._standing.make(Settings(), quality_only=True).agreement.corrected[:_MAX_METRICS]
+        report = self._standing.make(Settings(), quality_only=True, going=lambda: self._going)
+        if not self._going:
+            return
+        found = report.agreement.corrected[:_MAX_METRICS]
         told = {one.metric: one for one in found if one.mean is not None}
         for metric, one in told.items():
             self._set(metric, one.mean, one.first_mean, one.labels)

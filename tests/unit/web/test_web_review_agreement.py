@@ -100,7 +100,7 @@ def test_a_report_is_kept_for_a_while(store: SqliteStore) -> None:
 
 def test_gauges_tell_the_corrected_mean_and_nothing_when_its_labels_are_gone(store: SqliteStore) -> None:
     clock, telemetry = ManualClock(), Telemetry()
-    gauges = Gauges(store, Standing(store, clock), clock, telemetry)
+    gauges = Gauges(store, clock, telemetry)
 
     def shown(name: str) -> float | None:
         return telemetry.registry.get_sample_value(f"groundwatch_corrected_{name}", {"metric": METRIC})
