@@ -162,6 +162,7 @@ def case_page(case: Case, *, full: bool) -> CasePage:
         if one.metric not in seen and one.score is not None and one.quality and len(one.metric) <= MAX_METRIC:
             seen.add(one.metric)
             primary.append(one)
+    primary.sort(key=_by_importance)
     turns = interaction.history[-items:]
     shown_texts = [response, _text(interaction.question, chars), *(one.text for one in passages or ())]
     return CasePage(
@@ -192,6 +193,15 @@ def case_page(case: Case, *, full: bool) -> CasePage:
         ),
         effect=effect,
     )
+
+
+_FIRST = ("faithfulness", "groundedness", "context_relevance", "response_relevancy")
+
+
+def _by_importance(one: Outcome) -> tuple[bool, bool, int, str]:
+    """The order in which people are asked, the same on every page: the judge's, what tells most, flags last."""
+    place = _FIRST.index(one.metric) if one.metric in _FIRST else len(_FIRST)
+    return one.kind != Kind.JUDGED, one.lower_is_better, place, one.metric
 
 
 def _first_tries(results: Sequence[CaseResult]) -> list[CaseResult]:

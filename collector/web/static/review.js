@@ -23,6 +23,8 @@
     if (!items.length) return;
     const at = items.indexOf(current());
     const to = at < 0 ? (step > 0 ? 0 : items.length - 1) : Math.min(items.length - 1, Math.max(0, at + step));
+    const closed = items[to].closest("details:not([open])");
+    if (closed) closed.open = true;
     items[to].focus();
     items[to].scrollIntoView({ block: "nearest" });
   }

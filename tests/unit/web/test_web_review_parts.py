@@ -116,8 +116,8 @@ def test_local_and_judged_are_told_apart_and_repeats_are_no_results_of_their_own
     assert {one.kind for one in page.local} == {"local"}
     assert [(one.metric, one.kind) for one in page.metrics] == [
         ("faithfulness", "judged"),
-        ("passage_relevance", "judged"),
         ("response_relevancy", "judged"),
+        ("passage_relevance", "judged"),
         ("groundedness", "local"),
     ], "one of each quality, the judge's before the local one; what only describes is none"
     assert page.passages is not None
