@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
+import os
+import signal
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -17,8 +20,9 @@ from collector.configfile import ConfigError
 from collector.extract.redaction import pseudonym
 from collector.judging.shadow import SUFFIX
 from collector.pipeline.clock import Clock, SystemClock
+from collector.pipeline.kafka_client import KafkaUnusable
+from collector.receivers.kafka_follow import follow_topic
 from collector.records.result_json import BadResult, decode, to_settled
-from collector.records.settled import Settled
 from collector.review.case import Case
 from collector.review.options import Options
 from collector.review.query import Erased, Subject, SubjectKind
@@ -31,6 +35,7 @@ from scorers.errors import ScorerError
 _MOST_TOLD = 20
 """Bad lines that are told one by one."""
 _FLUSH_SECONDS = 600.0
+_BATCH = 500
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -51,10 +56,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     ingest = actions.add_parser(
         "ingest",
         help="pick cases from the results of other processes",
-        description="Read messages of the results topic, one JSON object a line, and pick cases from them as the "
+        description="Read messages of the results topic, from it or from files, and pick cases from them as the "
         "sidecar does, by the times of the messages. They must carry content (export.content: true).",
     )
-    ingest.add_argument("files", nargs="+", metavar="FILE", help="JSON Lines; - for standard input")
+    ingest.add_argument("files", nargs="*", metavar="FILE", help="JSON Lines; - for standard input")
+    ingest.add_argument(
+        "--topic", metavar="T", help="the results topic, at the brokers of export.kafka or receivers.kafka"
+    )
+    ingest.add_argument(
+        "--group",
+        default="groundwatch-review",
+        metavar="G",
+        help="consumer group that remembers how far the topic was read (default: %(default)s)",
+    )
+    ingest.add_argument(
+        "--follow", action="store_true", help="with --topic: go on with what is written, until SIGTERM"
+    )
     ingest.add_argument(
         "--control",
         choices=("judged", "all"),
@@ -82,7 +99,7 @@ def run(args: argparse.Namespace) -> int:
         if args.action == "delete":
             return _delete(args, config, path)
         return _ingest(args, config, path) if args.action == "ingest" else _stats(config, path)
-    except (ConfigError, ReviewError, ScorerError, OSError) as error:
+    except (ConfigError, KafkaUnusable, ReviewError, ScorerError, OSError) as error:
         sys.stderr.write(f"groundwatch review {args.action}: {error}\n")
         return 2
 
@@ -111,51 +128,94 @@ def _stats(config: Config, path: Path) -> int:
 
 
 def _ingest(args: argparse.Namespace, config: Config, path: Path) -> int:
-    clock = MessageClock()
-    counts: Counter[str] = Counter()
+    if bool(args.files) == bool(args.topic):
+        raise ConfigError(["give files, or --topic, not both"])
     with _opened(path, config.review, SystemClock()) as store:
-        judging = config.judge is not None if args.control is None else args.control == "judged"
-        sink = _Sink(store)
-        directions = directions_of(config)
-        picker = picker_of(
-            config,
-            store=sink,
-            judging=judging,
-            clock=clock,
-            telemetry=Telemetry(),
-            directions=directions,
-            beside=[f"{metric}{SUFFIX}" for metric in directions],
-        )
-        for place, line in _lines(args.files):
-            try:
-                settled = _settled(line, clock, sink)
-            except BadResult as error:
-                counts["bad"] += 1
-                if counts["bad"] <= _MOST_TOLD:
-                    sys.stderr.write(f"{place}: {error}\n")
-                continue
-            if settled is None:
-                counts["without content"] += 1
-                continue
-            counts["read"] += 1
-            picker.settle(settled)
-        store.flush(_FLUSH_SECONDS)
+        intake = _Intake(config, store, control=args.control)
+        if args.topic:
+            asyncio.run(_from_topic(args, config, intake))
+        else:
+            intake.take(_lines(args.files))
         kept = store.stats().cases
+    counts = intake.counts
     sys.stdout.write(
-        f"{path}: {sink.taken} cases from {counts['read']} interactions; {kept} are kept now; left out: "
-        f"{counts['without content']} without content, {counts['bad']} lines that could not be read\n"
+        f"{path}: {intake.taken} cases from {counts['read']} interactions; {kept} are kept now; left out: "
+        f"{counts['without content']} without content, {counts['replayed']} replayed, "
+        f"{counts['bad']} lines that could not be read\n"
     )
     if counts["without content"]:
         sys.stderr.write("Messages carry content where export.content is true in the sidecar that writes them.\n")
     return 1 if counts["bad"] else 0
 
 
-def _settled(line: str, clock: MessageClock, sink: _Sink) -> Settled | None:
-    """None where there is nothing to look at. Raises BadResult."""
-    message = decode(line)
-    clock.move(message.settled_unix_nano or message.ended_unix_nano)
-    sink.judge_model = message.judge_model
-    return to_settled(message) if message.content is not None and not message.replayed else None
+async def _from_topic(args: argparse.Namespace, config: Config, intake: _Intake) -> None:
+    """To the end of the topic, or until it is asked to stop; the group goes on after what is in the store."""
+    brokers = config.export.kafka or config.receivers.kafka
+    if brokers is None:
+        raise ConfigError(["--topic: no brokers are configured: add export.kafka (brokers, topic)"])
+    if args.follow:
+        loop, own = asyncio.get_running_loop(), asyncio.current_task()
+        assert own is not None
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, own.cancel)
+    batches = follow_topic(
+        brokers, args.topic, group=args.group, environ=os.environ, forever=args.follow, batch=_BATCH
+    )
+    try:
+        async for batch in batches:
+            # In a thread, so that the group hears of this process while the store is written.
+            await asyncio.to_thread(intake.take, batch)
+    except asyncio.CancelledError:
+        if not args.follow:
+            raise
+
+
+class _Intake:
+    """Picks cases from messages, and tells what was left out."""
+
+    def __init__(self, config: Config, store: SqliteStore, *, control: str | None) -> None:
+        self.counts: Counter[str] = Counter()
+        self._store = store
+        self._clock = MessageClock()
+        self._sink = _Sink(store)
+        directions = directions_of(config)
+        self._picker = picker_of(
+            config,
+            store=self._sink,
+            judging=config.judge is not None if control is None else control == "judged",
+            clock=self._clock,
+            telemetry=Telemetry(),
+            directions=directions,
+            beside=[f"{metric}{SUFFIX}" for metric in directions],
+        )
+
+    @property
+    def taken(self) -> int:
+        return self._sink.taken
+
+    def take(self, messages: Iterable[tuple[str, str | bytes]]) -> None:
+        """Take (place, message), and wait until what was picked is in the store."""
+        for place, line in messages:
+            try:
+                self._take(line)
+            except BadResult as error:
+                self.counts["bad"] += 1
+                if self.counts["bad"] <= _MOST_TOLD:
+                    sys.stderr.write(f"{place}: {error}\n")
+        self._store.flush(_FLUSH_SECONDS)
+
+    def _take(self, line: str | bytes) -> None:
+        message = decode(line)
+        self._clock.move(message.settled_unix_nano or message.ended_unix_nano)
+        if message.content is None:
+            self.counts["without content"] += 1
+        elif message.replayed:
+            self.counts["replayed"] += 1
+        else:
+            settled = to_settled(message)
+            self.counts["read"] += 1
+            self._sink.judge_model = message.judge_model
+            self._picker.settle(settled)
 
 
 class MessageClock:

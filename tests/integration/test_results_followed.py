@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
+import time
+from pathlib import Path
+
 import pytest
 from aiokafka import AIOKafkaProducer
 
 from collector.pipeline.kafka_client import KafkaClientOptions, KafkaUnusable
 from collector.receivers.kafka_follow import follow_topic
+from collector.records.result_json import encode, from_settled
 from tests.integration.test_results_topic_kafka import create
 from tests.support.kafka.cluster import KafkaCluster
+from tests.support.review_settled import a_settled
+from tests.support.sidecar import run_command
 
 
 async def write(bootstrap: str, topic: str, *values: bytes | None) -> None:
@@ -61,3 +69,32 @@ async def test_a_topic_that_can_not_be_read_is_told_of(kafka: KafkaCluster) -> N
         await values(kafka.bootstrap, "nowhere", "g")
     with pytest.raises(KafkaUnusable, match="connection refused"):
         await values("127.0.0.1:1", "nowhere", "g")
+
+
+async def test_results_of_many_processes_become_cases_of_one_store(kafka: KafkaCluster, tmp_path: Path) -> None:
+    await create(kafka.bootstrap, "to-review", partitions=2)
+    low = [a_settled(f"low-{n}", judged={"faithfulness": 0.1}) for n in range(4)]
+    good = [a_settled(f"good-{n}", judged={"faithfulness": 1.0}) for n in range(4)]
+    messages = [from_settled(one, content=True, settled_unix_nano=time.time_ns()) for one in (*low, *good)]
+    bare = from_settled(low[0], content=False)
+    await write(kafka.bootstrap, "to-review", *map(encode, [*messages, bare]), b"no message")
+    config = tmp_path / "groundwatch.yaml"
+    config.write_text(
+        json.dumps(
+            {
+                "export": {"kafka": {"brokers": kafka.bootstrap, "topic": "to-review"}},
+                "review": {"path": str(tmp_path / "review.sqlite"), "max_age_days": 100_000},
+            }
+        ),
+        encoding="utf-8",
+    )
+    command = ("review", "ingest", "--topic", "to-review", "-c", str(config), "--control", "judged")
+    code, out, told = await asyncio.to_thread(run_command, *command)
+    assert code == 1  # for the message that is none
+    assert "from 8 interactions" in out
+    assert "1 without content" in out
+    assert "to-review/" in told
+    kept = int(out.split(" cases from")[0].split()[-1])
+    assert kept >= 2
+    code, out, _ = await asyncio.to_thread(run_command, *command)
+    assert (code, out.split(": ")[1].split(" are kept")[0]) == (0, f"0 cases from 0 interactions; {kept}")

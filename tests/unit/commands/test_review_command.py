@@ -68,7 +68,7 @@ def test_results_of_other_processes_become_cases(
     assert main(["review", "ingest", str(file), "-c", str(config), "--control", "judged"]) == 0
     out, err = capsys.readouterr()
     assert "from 81 interactions" in out
-    assert "1 without content, 0 lines that could not be read" in out
+    assert "1 without content, 0 replayed, 0 lines that could not be read" in out
     assert "export.content" in err
     store = store_of(tmp_path)
     low = list(store.each(Query(reason=Reason.LOW_SCORE)))
