@@ -50,6 +50,7 @@ Open = Callable[..., Awaitable[Desk]]
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def browser(program: Program) -> AsyncIterator[Browser]:
     path = program("chromium")
+    expect.set_options(timeout=_SECONDS)
     async with async_playwright() as playwright:
         # Without its sandbox, which needs rights that containers and root do not have: it sees our own pages only.
         made = await playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
@@ -260,6 +261,7 @@ async def test_search_and_filters_keep_their_state_in_the_address(browser: Brows
         await page.keyboard.press("Enter")
         await expect(page.get_by_role("status")).to_have_text("1 case · work through them")
         await page.get_by_role("link", name="clear").click()
+        await page.wait_for_url("**/review/search")
         await page.get_by_label("Kept for").select_option("low_score")
         await page.get_by_label("Metric").select_option("faithfulness")
         await page.get_by_label("Score from").fill("0.3")
@@ -270,6 +272,7 @@ async def test_search_and_filters_keep_their_state_in_the_address(browser: Brows
         await page.reload()
         await expect(page.get_by_label("Score from")).to_have_value("0.3")
         await page.get_by_role("link", name="phone number 30?").click()
+        await page.wait_for_url("**/review/case?*")
         await page.keyboard.press("a")
         async with page.expect_navigation():
             await page.keyboard.press("Enter")
