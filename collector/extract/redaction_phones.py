@@ -12,8 +12,8 @@ from itertools import pairwise
 from typing import Protocol
 
 _CUE = re.compile(
-    r"(?:phone|telephone|tel|mobile|cell|cellular|fax|whatsapp|hotline|telefon|handy|mobil|rufnummer|téléphone|tél|"
-    r"portable|teléfono|celular|móvil|telefone|telefono|cellulare|telefoon|телефон|тел|电话|手机|電話|携帯|전화|휴대폰)"
+    r"(?:(?<![^\W\d_])(?:phone|telephone|tel|mobile|cell|cellular|fax|whatsapp|hotline|telefon|mobiltelefon|handy|mobil|rufnummer|téléphone|tél|"
+    r"portable|teléfono|celular|móvil|telefone|telefono|cellulare|telefoon|телефон|тел)|电话|手机|電話|携帯|전화|휴대폰)"
     r"(?:\s?(?:number|no|nr|nummer|#|is|:))?[\s.:=#(]{0,4}$",
     re.IGNORECASE,
 )

@@ -161,7 +161,8 @@ def test_what_says_that_it_is_secret(text: str, secret: str) -> None:
         ("call my mobile number 212 555 0123", "212 555 0123"),
         ("Fax: (212) 555 0123", "(212) 555 0123"),
         ("电话：12345678", ""),  # a full-width colon is not known
-        ("电话 12345678", "12345678"),
+        ("请打电话 12345678", "12345678"),
+        ("our hotel 1234567", ""),
         ("телефон 123-45-67", "123-45-67"),
     ],
 )
@@ -212,6 +213,11 @@ def test_values_side_by_side_are_told_apart() -> None:
         ("IP", "203.0.113.7"),
         ("PHONE", "+49 30 1234567"),
     ]
+
+
+@pytest.mark.parametrize("text", ["never 203.0.113.7", "server 203.0.113.7", "conv 203.0.113.7."])
+def test_a_word_that_ends_like_version_is_none(text: str) -> None:
+    assert [hit.name for hit in DETECTOR.hits(text)] == ["IP"]
 
 
 def test_what_overlaps_goes_together() -> None:
