@@ -182,6 +182,8 @@ def build(
         sinks.append(reviewing.picker.settle)
     if results is not None:
         sinks.append(results.settle)
+        if state.keeps is not None:
+            state.keeps.no_room = results.is_full
     flow = Flow(
         sampler=sampler,
         announce=estimates.announce,

@@ -131,6 +131,10 @@ class KafkaResults:
         """Whether nothing more should be taken in from a source that keeps what is not settled."""
         return self.fill >= 1
 
+    def is_full(self) -> bool:
+        """The same, for whoever asks later."""
+        return self.full
+
     # --- in
 
     def settle(self, settled: Settled) -> None:

@@ -82,6 +82,8 @@ class Spool:
         self._erasing: asyncio.TimerHandle | None = None
         self.bytes = 0
         self.failing: str | None = None
+        self.no_room: Callable[[], bool] = lambda: False
+        """Whether what comes after the last outcome (a topic of results) can hold no more either."""
 
     @property
     def requests(self) -> int:
@@ -89,7 +91,7 @@ class Spool:
 
     @property
     def full(self) -> bool:
-        return self.bytes >= self._max_bytes
+        return self.bytes >= self._max_bytes or self.no_room()
 
     @property
     def left(self) -> int:

@@ -151,6 +151,13 @@ async def test_it_is_full_by_bytes(world: World) -> None:
     await spool.close()
 
 
+async def test_it_is_full_where_what_comes_behind_has_no_room(world: World) -> None:
+    spool = world.open()
+    assert not spool.full
+    spool.no_room = lambda: True
+    assert spool.full
+
+
 async def test_what_could_not_be_written_is_written_when_it_can_be(world: World) -> None:
     spool = world.open()
     world.disk.full = True
