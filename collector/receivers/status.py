@@ -65,8 +65,8 @@ TABLE = MappingProxyType(
             429,
             StatusCode.RESOURCE_EXHAUSTED,
             True,
-            "the spool is full (spool.max_bytes, or the results topic takes nothing): what waits must be settled first; "
-            "try again later",
+            "the spool is full (spool.max_bytes, or the results topic takes nothing): what waits must be settled "
+            "first; try again later",
         ),
         Reason.SPOOL_FAILING: Row(
             503, StatusCode.UNAVAILABLE, True, "the spool can not be written, see the log; try again later"
