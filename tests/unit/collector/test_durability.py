@@ -17,7 +17,6 @@ from collector.pipeline.clock import ManualClock
 from collector.pipeline.spool import Entry
 from collector.pipeline.store import pass_by
 from collector.receivers.border import Border
-from collector.receivers.status import Reason
 from collector.records.batch import Batch, Refusal
 from collector.telemetry.events import Events
 from collector.telemetry.instruments import Telemetry
@@ -70,8 +69,9 @@ class World:
             spool=self.state.keeps,
         )
 
-    def closed(self) -> Reason | None:
-        return self.border.closed.reason if self.border.closed is not None else None
+    def closed(self) -> str:
+        """Why the border refuses everything; "" when it does not."""
+        return self.border.closed.reason if self.border.closed is not None else ""
 
     def value(self, name: str, **labels: str) -> float:
         return self.telemetry.registry.get_sample_value(name, labels) or 0.0
@@ -94,11 +94,11 @@ async def test_nothing_new_is_taken_until_the_spool_has_been_read_again(tmp_path
     async with asyncio.timeout(10):
         while world.intake.asked < 2:
             await asyncio.sleep(0.01)
-    assert world.closed() is Reason.STARTING
+    assert world.closed() == "starting"
     assert world.reasons["spool"] == "reading the spool again: 1 requests left"
     world.intake.room = True
     await reading
-    assert world.closed() is None
+    assert world.closed() == ""
     assert world.reasons["spool"] is None
     assert [len(batch) for batch in world.intake.taken] == [3]
     assert world.value("groundwatch_items_received_total", signal="traces") == 3
@@ -117,7 +117,7 @@ async def test_a_border_that_closed_meanwhile_stays_closed(tmp_path: Path) -> No
     world.border.close(5)
     world.intake.room = True
     await reading
-    assert world.closed() is Reason.SHUTTING_DOWN
+    assert world.closed() == "shutting_down"
     await world.state.close()
 
 
