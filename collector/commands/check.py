@@ -21,7 +21,10 @@ from collector.estimates.detect_choice import watched
 from collector.estimates.measures import Measure
 from collector.estimates.objectives import problems
 from collector.estimates.sums import series_needed
+from collector.exporters.kafka_options import KafkaResultsOptions
+from collector.exporters.kafka_producer import Undeliverable, connect
 from collector.judging.shadow import shadow_info
+from collector.pipeline.kafka_client import KafkaUnusable
 from collector.sampling.policies import unscreened
 from scorers.catalog import judged, runnable
 from scorers.config import ScorerOptions
@@ -152,10 +155,21 @@ def _endpoints(config: Config, report: _Report) -> None:
         _listener(name, host, port, report)
     if config.export.otlp is not None:
         _connect("export.otlp", config.export.otlp.endpoint, report)
+    if config.export.kafka is not None:
+        asyncio.run(_results_topic(config.export.kafka, report))
     if config.judge is not None:
         _connect("judge", config.judge.base_url, report)
         if config.judge.embeddings is not None and config.judge.embeddings.base_url:
             _connect("judge.embeddings", config.judge.embeddings.base_url, report)
+
+
+async def _results_topic(options: KafkaResultsOptions, report: _Report) -> None:
+    try:
+        await (await connect(options, os.environ)).close()
+    except (Undeliverable, KafkaUnusable) as error:
+        report.bad(f"export.kafka: {error}")
+    else:
+        report.good(f"export.kafka: topic {options.topic!r} is there, and an idempotent writer is let in")
 
 
 def _listener(name: str, host: str, port: int, report: _Report) -> None:

@@ -14,6 +14,7 @@ import pytest
 from aiokafka import AIOKafkaConsumer
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 
+from collector.cli import main
 from collector.exporters.kafka import KafkaResults
 from collector.exporters.kafka_options import KafkaResultsOptions
 from collector.exporters.kafka_producer import connect
@@ -188,3 +189,23 @@ async def test_brokers_that_are_killed_and_come_back_cost_nothing(kafka: KafkaCl
     assert sorted(done) == list(range(600))
     messages = await read(kafka.bootstrap, "results-kill", 600)
     assert {m.key.decode() for m in messages} == {f"i{number}" for number in range(600)}
+
+
+async def test_check_says_whether_the_topic_can_be_written(
+    kafka: KafkaCluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    await create(kafka.bootstrap, "results-checked")
+    config = tmp_path / "groundwatch.yaml"
+
+    async def check(topic: str) -> tuple[int, str]:
+        ports = {"http": {"port": 0}, "grpc": {"port": 0}}
+        export = {"kafka": {"brokers": kafka.bootstrap, "topic": topic, "request_timeout_seconds": 1}}
+        config.write_text(json.dumps({"receivers": ports, "export": export}), encoding="utf-8")
+        return await asyncio.to_thread(main, ["check", "-c", str(config)]), capsys.readouterr().out
+
+    code, told = await check("results-checked")
+    assert code == 0, told
+    assert "topic 'results-checked' is there" in told
+    code, told = await check("results-absent")
+    assert code == 1
+    assert "topic 'results-absent' does not exist" in told
