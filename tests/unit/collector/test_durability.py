@@ -95,11 +95,11 @@ async def test_nothing_new_is_taken_until_the_spool_has_been_read_again(tmp_path
         while world.intake.asked < 2:
             await asyncio.sleep(0.01)
     assert world.closed() == "starting"
-    assert world.reasons["spool"] == "reading the spool again: 1 requests left"
+    assert world.reasons.get("spool") == "reading the spool again: 1 requests left"
     world.intake.room = True
     await reading
     assert world.closed() == ""
-    assert world.reasons["spool"] is None
+    assert world.reasons.get("spool") is None
     assert [len(batch) for batch in world.intake.taken] == [3]
     assert world.value("groundwatch_items_received_total", signal="traces") == 3
     assert world.value("groundwatch_spool_restored_total") == 1
