@@ -11,6 +11,7 @@ import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from http import HTTPStatus
 from pathlib import Path
 
 from starlette.datastructures import Headers
@@ -130,7 +131,9 @@ class Guard:
                 if self._passwords is not None and name and await self._passwords.right(name, password):
                     return Identity(How.PASSWORD, name)
             except Busy:
-                return refusal(scope, 429, "too many passwords wait to be checked", "try again in a few seconds")
+                reply = refusal(scope, 429, "too many passwords wait to be checked", "try again in a few seconds")
+                reply.headers["retry-after"] = "5"
+                return reply
         return self._unauthorized(scope, token)
 
     def _open_or_closed(self, scope: Scope, headers: Headers) -> Identity | Response:
@@ -172,8 +175,13 @@ class Guard:
 def refusal(scope: Scope, status: int, detail: str, cure: str) -> Response:
     """An answer that is no: a problem document (RFC 9457) under /api, else plain text."""
     if scope["path"].startswith("/api/"):
-        title = {401: "Unauthorized", 403: "Forbidden", 429: "Too Many Requests"}.get(status, "Error")
-        body = {"type": "about:blank", "title": title, "status": status, "detail": detail, "cure": cure}
+        body = {
+            "type": "about:blank",
+            "title": HTTPStatus(status).phrase,
+            "status": status,
+            "detail": detail,
+            "cure": cure,
+        }
         return Response(json.dumps(body), status_code=status, media_type="application/problem+json")
     return PlainTextResponse(f"{detail}: {cure}.\n", status_code=status)
 

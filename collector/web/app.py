@@ -7,6 +7,7 @@ from pathlib import Path
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
@@ -15,7 +16,7 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from collector import __version__
-from collector.web.access import Guard, Proxy, Token
+from collector.web.access import Guard, Proxy, Token, refusal
 from collector.web.health import Health
 from collector.web.options import Options
 from collector.web.passwords import Lines, Passwords
@@ -35,6 +36,8 @@ _SECURITY = {
     b"form-action 'self'; frame-ancestors 'none'",
     b"x-content-type-options": b"nosniff",
     b"referrer-policy": b"no-referrer",
+    b"cross-origin-resource-policy": b"same-origin",
+    b"cross-origin-opener-policy": b"same-origin",
     b"cache-control": b"no-store",
 }
 
@@ -54,6 +57,15 @@ class _SecurityHeaders:
             await send(message)
 
         await self._app(scope, receive, sending)
+
+
+async def _no_such(request: Request, error: Exception) -> Response:
+    """What no route serves, or not by this method."""
+    status = error.status_code if isinstance(error, HTTPException) else 404
+    what = "there is nothing here" if status == 404 else f"{request.method} is not served here"
+    reply = refusal(request.scope, status, what, "/api/v1/openapi.json tells of the review's API")
+    reply.headers.update(getattr(error, "headers", None) or {})
+    return reply
 
 
 class Site:
@@ -149,7 +161,8 @@ def build(
             *more,
             *reviewing,
             Mount("/static", StaticFiles(directory=HERE / "static")),
-        ]
+        ],
+        exception_handlers={404: _no_such, 405: _no_such},
     )
     site = Starlette(
         routes=[

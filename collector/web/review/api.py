@@ -13,11 +13,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from collector.review.case import Case
 from collector.review.labels import BadLabel
 from collector.review.query import BadQuery, Erased, Subject
 from collector.review.store import Conflict, NoCase, NothingToUndo, ReviewError, ReviewStore
 from collector.web.review.filters import problems, read
 from collector.web.review.forms import TooLarge, body
+from collector.web.review.lists import its_turn
 from collector.web.review.models import (
     CaseAnswer,
     EraseBody,
@@ -149,12 +151,18 @@ class Api:
         sent = await self._changing(request, LabelBody)
         author = self._author(request, sent.author)
         given = [one.draft() for one in sent.labels]
-        case = await run_in_threadpool(
-            lambda: self._store.label(
-                sent.id, given, author=author, expected_revision=sent.expected_revision, source="api"
+
+        def store() -> Case:
+            return self._store.label(
+                sent.id,
+                given,
+                author=author,
+                expected_revision=sent.expected_revision,
+                in_order=sent.in_order and its_turn(self._store, sent.id),
+                source="api",
             )
-        )
-        return _answer(CaseAnswer.of(case))
+
+        return _answer(CaseAnswer.of(await run_in_threadpool(store)))
 
     async def undo(self, request: Request) -> Response:
         sent = await self._changing(request, UndoBody)

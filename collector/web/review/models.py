@@ -59,6 +59,11 @@ class LabelBody(Body):
     author: str | None = Field(
         None, min_length=1, max_length=MAX_AUTHOR, description="Who says it; not needed where authentication knows"
     )
+    in_order: StrictBool = Field(
+        False,
+        description="The case was taken from the front of the order drawn (`sort=drawn&labelled=false&skipped=false`); "
+        "believed while it stands there. Only such labels may enter estimates",
+    )
 
 
 class UndoBody(Body):

@@ -232,7 +232,9 @@ class Pages:
         origin = case.origin
         trace_id = origin.trace_ids[0] if origin.trace_ids else ""
         params = request.query_params
-        return self.page(
+        # In a thread, too: a case can be megabytes, and ingest shares the event loop.
+        return await run_in_threadpool(
+            self.page,
             request,
             "case",
             page=shown,

@@ -138,7 +138,7 @@ async def test_a_form_without_the_token_of_its_session_changes_nothing() -> None
         for wrong in ("", "x", foreign, token[:-1], "é" * 64):
             reply = await http.post("/review/label", data={**form, "csrf": wrong})
             assert reply.status_code == 403
-            assert "agree" not in reply.text, "what another site sends is not shown as if it were typed here"
+            assert "agree:faithfulness" not in reply.text, "what another site sends is not shown as if it were typed here"
         # From a page of our own that went stale: nothing is saved, and what was typed is kept.
         ours = {"origin": "http://127.0.0.1", "sec-fetch-site": "same-origin"}
         stale = await http.post(

@@ -177,6 +177,28 @@ async def test_bodies_that_can_not_be_meant(http: httpx.AsyncClient, content: by
     assert reply.json()["detail"]
 
 
+async def test_labels_by_the_api_count_as_in_order_while_the_case_stands_at_the_front(
+    http: httpx.AsyncClient, store: SqliteStore
+) -> None:
+    async with http:
+        for case_id, in_order in ((CASE, True), ("case-0000000000000014", False)):
+            sent = {"id": case_id, "labels": [{"kind": "skip"}], "author": "ana", "in_order": True}
+            assert (await http.post("/api/v1/review/labels", json=sent)).status_code == 200
+            case = store.get(case_id)
+            assert case is not None
+            assert case.labels[0].in_order == in_order
+
+
+async def test_what_is_not_served_is_a_problem_too(http: httpx.AsyncClient) -> None:
+    async with http:
+        for method, path, status in (("GET", "/api/v1/review/x", 404), ("GET", "/api/v1/review/undo", 405)):
+            reply = await http.request(method, path)
+            assert reply.status_code == status
+            assert reply.json()["cure"]
+        assert reply.headers["allow"] == "POST"
+        assert (await http.get("/nothing")).headers["content-type"].startswith("text/plain")
+
+
 async def test_what_a_case_answers_is_what_its_model_says(http: httpx.AsyncClient) -> None:
     async with http:
         reply = await http.get("/api/v1/review/case", params={"id": CASE})
@@ -246,7 +268,7 @@ def test_generated_requests_get_documented_answers(app: Site, store: SqliteStore
         operation = result.ok()
 
         @settings(
-            max_examples=8,
+            max_examples=5,
             deadline=None,
             database=None,
             derandomize=True,
