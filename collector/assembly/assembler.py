@@ -136,7 +136,7 @@ class Assembler:
             tally.own_evaluation = sum(len(group.items) for group in compress(groups, own))
             groups, rows = [group for group, of_ours in zip(groups, own, strict=True) if not of_ours], None
         take = self._take_spans if batch.signal is Signal.TRACES else self._take_logs
-        delivery = Delivery(batch.receipt, batch.kept) if batch.receipt is not None else None
+        delivery = Delivery.of(batch)
         for flat in flatten(groups, rows):
             take(flat, now, tally, delivery)
         batch.repeated = bool(tally.duplicate or tally.late)

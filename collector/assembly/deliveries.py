@@ -10,17 +10,29 @@ from collector.assembly.hints import CONTENT
 from collector.assembly.open_trace import OpenTrace
 from collector.otlp.model import RawItem
 from collector.pipeline.receipt import Receipt
+from collector.records.batch import Batch
 
 
 class Delivery:
-    """One request whose source keeps count. `kept`, where given, takes the items that traces with a hint hold of it,
-    cut as they hold them: what must be written down before the request is acknowledged."""
+    """One request, or several, whose source keeps count. `kept`, where given, takes the items that traces with a hint
+    hold of it, cut as they hold them: what must be written down before the request is acknowledged."""
 
-    __slots__ = ("_kept", "_receipt")
+    __slots__ = ("_kept", "_receipt", "_receipts")
 
-    def __init__(self, receipt: Receipt, kept: list[RawItem] | None) -> None:
-        self._receipt = receipt
-        self._kept = kept
+    def __init__(self, batch: Batch) -> None:
+        self._receipt = (batch.receipt,) if batch.receipt is not None else ()
+        self._receipts = batch.receipts
+        self._kept = batch.kept
+
+    @classmethod
+    def of(cls, batch: Batch) -> Delivery | None:
+        """None where the source of a batch keeps no count."""
+        return cls(batch) if batch.receipt is not None or batch.receipts is not None else None
+
+    def _hold(self, trace: OpenTrace) -> None:
+        receipts = self._receipt if self._receipts is None else self._receipts.get(trace.trace_id, ())
+        for receipt in receipts:
+            trace.hold(receipt)
 
     def spans(
         self,
@@ -38,7 +50,7 @@ class Delivery:
             if trace.hinted and trace.bytes != was
         }
         for name in grown:
-            touched[name].hold(self._receipt)
+            self._hold(touched[name])
         if self._kept is None:
             return
         for index, clip in given:
@@ -49,7 +61,7 @@ class Delivery:
 
     def log(self, trace: OpenTrace, item: RawItem) -> None:
         """A log record came to a trace, which took it."""
-        trace.hold(self._receipt)
+        self._hold(trace)
         if self._kept is not None:
             self._kept.append(item)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -78,7 +79,8 @@ class Batch:
     """One export request. `rejected` items were unusable at the border (bad ids, over the item size limit);
     they are not in `groups`, and `rejected_reason` says to the sender why. `rows` holds all items of all groups in
     one piece, where reading the request made it: whoever takes away or adds items must take it away too. `receipt` is
-    held by whoever keeps something of it, where its source must know when all of it is settled; `kept`, a list, is then
+    held by whoever keeps something of it, where its source must know when all of it is settled (where it is made of
+    several, `receipts` are those of the requests that hold spans of a trace, by trace id); `kept`, a list, is then
     filled by the intake with what it keeps, where the source must write that down; `repeated` it sets where some items
     had come before, in another batch or in this one."""
 
@@ -88,6 +90,7 @@ class Batch:
     rejected_reason: str = ""
     rows: Rows | None = field(default=None, compare=False, repr=False)
     receipt: Receipt | None = field(default=None, compare=False, repr=False)
+    receipts: Mapping[bytes, Sequence[Receipt]] | None = field(default=None, compare=False, repr=False)
     kept: list[RawItem] | None = field(default=None, compare=False, repr=False)
     repeated: bool = field(default=False, compare=False, repr=False)
 

@@ -23,6 +23,8 @@ from collector.otlp.rows import Rows
 
 _NO_TRACE = bytes(16)
 _NO_SPAN = bytes(8)
+_FEW = 8
+"""As many spans are looked at one by one."""
 
 DEFAULT_MAX_ITEM_BYTES = 4 * 1024 * 1024
 
@@ -183,7 +185,23 @@ class RequestReader:
         return [group for group in small if group.items]
 
     def _spans(self, groups: list[Group], tally: _Tally) -> tuple[list[Group], Rows | None]:
-        """The groups without unusable spans; and their rows, where all ids stand at the start."""
+        """The groups without unusable spans; and their rows, where all ids stand at the start, and there are enough of
+        them that looking at all at once is worth its start."""
+        items = [item for group in groups for item in group.items]
+        if len(items) <= _FEW:
+            limit = self._max_item_bytes
+            if all(len(item) <= limit and _has_ids(item) for item in items):
+                return groups, None
+            groups = self._small(groups, tally)
+            return [
+                one
+                for group in groups
+                for one in (
+                    [group]
+                    if all(map(_has_ids, group.items))
+                    else self._with_ids([group], self._proto_span_ids, tally)
+                )
+            ], None
         rows = _rows(groups)
         if rows.lengths.max() > self._max_item_bytes:
             groups = self._small(groups, tally)
@@ -297,6 +315,17 @@ class RequestReader:
 def decode_request(body: bytes, signal: Signal, encoding: Encoding = Encoding.PROTO) -> Batch:
     """One body with default limits. Raises `UnreadableRequest`."""
     return RequestReader().read(body, signal, encoding)
+
+
+def _has_ids(item: bytes) -> bool:
+    """As `Rows.have_ids`, for one."""
+    return (
+        len(item) >= 28
+        and item[:2] == b"\x0a\x10"
+        and item[18:20] == b"\x12\x08"
+        and item[2:18] != _NO_TRACE
+        and item[20:28] != _NO_SPAN
+    )
 
 
 def _rows(groups: list[Group]) -> Rows:

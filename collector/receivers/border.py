@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from collector.otlp import schema
@@ -11,7 +12,7 @@ from collector.otlp.request import Interner, OverfullRequest, RequestReader, Unr
 from collector.pipeline.receipt import Receipt
 from collector.pipeline.spool import Body, Entry, Spool
 from collector.receivers.status import Reason, Refused
-from collector.records.batch import Batch, Intake, Signal
+from collector.records.batch import Batch, Group, Intake, Refusal, Signal
 from collector.telemetry import metrics
 from collector.telemetry.instruments import Telemetry
 
@@ -103,6 +104,29 @@ class Border:
         taken = self._take(body, signal, encoding, receipt, kept)
         return taken if isinstance(taken, Refused) else self._accept(taken, len(body))
 
+    def take_spans(self, bodies: Sequence[tuple[bytes, Receipt]], encoding: Encoding) -> list[Accepted | Refused]:
+        """The same for several requests of spans, each with its receipt, which costs less than one by one where they
+        are small. Each is read by itself; those that can be are offered together, and taken or refused together."""
+        if self._closed is not None:
+            return [self.refuse(Signal.TRACES, self._closed) for _ in bodies]
+        read = [self._read(body, Signal.TRACES, encoding) for body, _ in bodies]
+        receipts: dict[bytes, list[Receipt]] = {}
+        groups: list[Group] = []
+        for (_, receipt), batch in zip(bodies, read, strict=True):
+            if isinstance(batch, Batch):
+                groups += batch.groups
+                for name in {name for group in batch.groups for name in group.trace_ids}:
+                    receipts.setdefault(name, []).append(receipt)
+        refusal = self._intake.offer(Batch(Signal.TRACES, groups, receipts=receipts)) if groups else None
+        answers: list[Accepted | Refused] = []
+        for (body, _), batch in zip(bodies, read, strict=True):
+            if isinstance(batch, Refused):
+                answers.append(batch)
+            else:
+                refused = self._count(batch, refusal if len(batch) else None)
+                answers.append(refused if refused is not None else self._accept(batch, len(body)))
+        return answers
+
     async def receive(self, body: bytes, signal: Signal, encoding: Encoding) -> Accepted | Refused:
         """The same for a client that is told when its request is safe."""
         spool = self._spool
@@ -139,25 +163,34 @@ class Border:
     ) -> Batch | Refused:
         if self._closed is not None:
             return self.refuse(signal, self._closed)
-        children = self._children[signal]
+        batch = self._read(body, signal, encoding)
+        if isinstance(batch, Refused):
+            return batch
+        batch.receipt, batch.kept = receipt, kept
+        refused = self._count(batch, self._intake.offer(batch) if len(batch) else None)
+        return refused if refused is not None else batch
+
+    def _read(self, body: bytes, signal: Signal, encoding: Encoding) -> Batch | Refused:
         try:
-            batch = self._reader.read(body, signal, encoding)
+            return self._reader.read(body, signal, encoding)
         except OverfullRequest as error:
             return self.refuse(signal, Refused(Reason.TOO_LARGE, str(error)))
         except UnreadableRequest as error:
             return self.refuse(signal, Refused(Reason.UNREADABLE, str(error)))
-        batch.receipt, batch.kept = receipt, kept
+
+    def _count(self, batch: Batch, refusal: Refusal | None) -> Refused | None:
+        """Count what was offered, by what was said to it."""
+        children = self._children[batch.signal]
         count = len(batch)
-        refusal = self._intake.offer(batch) if count else None
         children.received.inc(count + batch.rejected)
         if batch.rejected:
             children.malformed.inc(batch.rejected)
-        if refusal is not None:
-            children.items_refused.inc(count)
-            return self.refuse(
-                signal, Refused(Reason(refusal.reason), retry_after_seconds=refusal.retry_after_seconds)
-            )
-        return batch
+        if refusal is None:
+            return None
+        children.items_refused.inc(count)
+        return self.refuse(
+            batch.signal, Refused(Reason(refusal.reason), retry_after_seconds=refusal.retry_after_seconds)
+        )
 
     def _accept(self, batch: Batch, size: int) -> Accepted:
         children = self._children[batch.signal]

@@ -269,12 +269,11 @@ class KafkaReceiver:
             while partition.waiting:
                 if not self._has_room():
                     return True
-                refused = self._feed.offer(partition.waiting[0])
+                refused = self._feed.offer(partition.waiting)
                 if refused is not None:
                     self._blocked("memory_full")
                     self._retry_at = self._clock.monotonic() + refused.retry_after_seconds
                     return True
-                partition.waiting.popleft()
                 if self._clock.monotonic() >= turn:
                     await asyncio.sleep(0)
                     turn = self._clock.monotonic() + _TURN_SECONDS

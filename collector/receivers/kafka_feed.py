@@ -1,15 +1,18 @@
-"""From a message to what takes it: the assembler by the border, screening for plain records, or the dead letters."""
+"""From messages to what takes them: the assembler by the border, screening for plain records, or the dead letters."""
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from functools import partial
+from itertools import islice
 from typing import Protocol
 
+from collector.otlp.batch import Signal
 from collector.otlp.request import RequestReader, UnreadableRequest
 from collector.pipeline.clock import Clock
 from collector.pipeline.receipt import Receipt
-from collector.receivers.border import Border
+from collector.receivers.border import Accepted, Border
 from collector.receivers.kafka_dead import DeadLetters
 from collector.receivers.kafka_keys import KeyWatch
 from collector.receivers.kafka_message import Content, Kind, kind_of
@@ -22,6 +25,9 @@ from collector.telemetry.instruments import Telemetry
 
 _POISON = {Reason.UNREADABLE: "unreadable", Reason.TOO_LARGE: "too_large"}
 _NO_VALUE = b""
+_UNREADABLE = Kind(Content.UNREADABLE)
+_TOGETHER, _TOGETHER_BYTES = 64, 256 * 1024
+"""Requests of spans that are handed on at once, at most."""
 
 
 class Records(Protocol):
@@ -31,7 +37,7 @@ class Records(Protocol):
 
 
 class Feed:
-    """Hands messages on, one by one."""
+    """Hands messages on: requests of spans several at a time, all else one by one."""
 
     def __init__(
         self,
@@ -58,27 +64,59 @@ class Feed:
         }
         self._received_records = telemetry.counter(metrics.KAFKA_RECORDS)
 
-    def offer(self, waiting: Waiting) -> Refused | None:
-        """Hand on one message, and let go of its receipt; a refusal leaves both as they were."""
-        message, receipt = waiting
+    def offer(self, waiting: deque[Waiting]) -> Refused | None:
+        """Hand on the first message, or the first few, and take them off; a refusal leaves them as they were."""
+        kind = self._kind(waiting[0].message)
+        if kind.content is Content.REQUEST and kind.signal is Signal.TRACES:
+            return self._spans(waiting, kind)
+        message, receipt = waiting[0]
         value = message.value or _NO_VALUE
-        if len(value) > self._options.max_message_bytes:
-            self._poison(message, receipt, "too_large")
-            return None
-        kind = kind_of(value, message.headers, self._topics[message.topic])
         if kind.content is Content.REQUEST:
-            return self._request(message, value, kind, receipt)
-        if kind.content is Content.RECORD:
+            refused = self._answered(
+                waiting[0], kind, self._border.take(value, kind.signal, kind.encoding, receipt)
+            )
+            if refused is not None:
+                return refused
+        elif kind.content is Content.RECORD:
             self._record(message, value, receipt)
         elif kind.content is Content.UNREADABLE:
-            self._poison(message, receipt, "unreadable")
+            self._poison(message, receipt, self._why_unreadable(value))
         else:
             self._outcomes["unwanted"].inc()
             receipt.release()
+        waiting.popleft()
         return None
 
-    def _request(self, message: Message, value: bytes, kind: Kind, receipt: Receipt) -> Refused | None:
-        answer = self._border.take(value, kind.signal, kind.encoding, receipt)
+    def _kind(self, message: Message) -> Kind:
+        value = message.value or _NO_VALUE
+        if len(value) > self._options.max_message_bytes:
+            return _UNREADABLE
+        return kind_of(value, message.headers, self._topics[message.topic])
+
+    def _why_unreadable(self, value: bytes) -> str:
+        return "too_large" if len(value) > self._options.max_message_bytes else "unreadable"
+
+    def _spans(self, waiting: deque[Waiting], kind: Kind) -> Refused | None:
+        """Requests of spans that stand together are taken together: a Collector that divides by trace writes small
+        ones."""
+        together = [waiting[0]]
+        size = len(waiting[0].message.value or _NO_VALUE)
+        for one in islice(waiting, 1, _TOGETHER):
+            size += len(one.message.value or _NO_VALUE)
+            if size > _TOGETHER_BYTES or self._kind(one.message) != kind:
+                break
+            together.append(one)
+        bodies = [(one.message.value or _NO_VALUE, one.receipt) for one in together]
+        for one, answer in zip(together, self._border.take_spans(bodies, kind.encoding), strict=True):
+            refused = self._answered(one, kind, answer)
+            if refused is not None:
+                return refused  # of those that can be read all are taken, or none, and a poisonous one is popped alone
+            waiting.popleft()
+        return None
+
+    def _answered(self, one: Waiting, kind: Kind, answer: Accepted | Refused) -> Refused | None:
+        """What was said to one request: count it and let go of its receipt, unless it is to be tried again."""
+        message, receipt = one
         if isinstance(answer, Refused):
             if answer.row.retryable:
                 return answer
@@ -87,7 +125,7 @@ class Feed:
         self._outcomes["taken"].inc()
         receipt.release()
         if self._options.keys_checked and self._keys.wants(message.topic):
-            self._look(message, value, kind)
+            self._look(message, message.value or _NO_VALUE, kind)
         return None
 
     def _look(self, message: Message, value: bytes, kind: Kind) -> None:

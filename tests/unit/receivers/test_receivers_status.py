@@ -40,7 +40,7 @@ def test_hints_are_whole_seconds_for_http_and_exact_for_grpc() -> None:
 def test_every_option_is_described() -> None:
     def check(schema: dict[str, object]) -> None:
         for name, model in {**schema.get("$defs", {}), "Options": schema}.items():  # type: ignore[dict-item]  # JSON
-            for field, value in model["properties"].items():
+            for field, value in model.get("properties", {}).items():  # an enumeration has none
                 assert value.get("description"), f"{name}.{field}"
 
     check(Options.model_json_schema())
