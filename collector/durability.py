@@ -140,6 +140,7 @@ class State:
         for border in borders:
             border.close(spool.retry_seconds, Reason.STARTING)
         self._reading = asyncio.create_task(self._read_again(spool, intake, borders), name="spool reading")
+        self._reading.add_done_callback(self._reading_ended)
         await asyncio.wait({self._reading}, timeout=_READING_SECONDS)
 
     async def _read_again(self, spool: Spool, intake: Intake, borders: Collection[Border]) -> None:
@@ -162,6 +163,14 @@ class State:
                 border.open()
         fields = {"requests": given}
         self._events.tell(Event("spool_read", Level.INFO, "what was in the spool was read again", fields))
+
+    def _reading_ended(self, task: asyncio.Task[None]) -> None:
+        error = None if task.cancelled() else task.exception()
+        if error is not None:
+            self._reason("spool", "what the spool holds could not be read again, see the log; restart the process")
+            self._events.tell(
+                Event("spool_reading_failed", Level.ERROR, "reading the spool again ended by an error"), error
+            )
 
     async def close(self) -> None:
         """Write the rest and give the directory back. Twice is fine, and so is without `open`."""

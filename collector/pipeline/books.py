@@ -22,6 +22,8 @@ CREATE TABLE rows (part TEXT NOT NULL, key TEXT NOT NULL, value BLOB NOT NULL, P
 _KEY_BYTES = 12
 """A chance of 1e-17 that two of half a million keys are one."""
 _FORGET_SECONDS = 60.0
+_READ_SECONDS = 0.05
+"""A look-up waits no longer for a lock: it is made on the event loop."""
 
 
 class Books:
@@ -73,7 +75,7 @@ class Books:
         """Open the file and give every part its rows. Raises OSError where no file can be made."""
         try:
             connection, aside = self._file.open()
-            self._reader = sqlite3.connect(self._file.path, isolation_level=None)
+            self._reader = sqlite3.connect(self._file.path, timeout=_READ_SECONDS, isolation_level=None)
         except sqlite3.Error as error:
             raise OSError(f"{self._file.path} can not be opened: {error}") from error
         if aside is not None:

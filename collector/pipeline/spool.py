@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -76,7 +77,7 @@ class Spool:
         self._reader: sqlite3.Connection | None = None
         self._sizes: dict[int, int] = {}
         self._next = 1
-        self._left: list[int] = []
+        self._left: deque[int] = deque()
         self._settled: list[int] = []
         self._unwritten: dict[int, _Row] = {}
         self._erasing: asyncio.TimerHandle | None = None
@@ -114,7 +115,7 @@ class Spool:
             )
         self._sizes = sizes
         self.bytes = sum(sizes.values())
-        self._left = list(sizes)
+        self._left = deque(sizes)
         self._next = max(sizes, default=0) + 1
         self._writer = Writer(connection, "spool", self._reached, self._group_ended)
 
@@ -131,7 +132,7 @@ class Spool:
                 given += 1
             except (ValueError, sqlite3.Error) as error:
                 self._watcher.unreadable(f"request {number} in {self._file.path} can not be read", error)
-            del self._left[0]
+            self._left.popleft()
             receipt.release()
         return given
 
