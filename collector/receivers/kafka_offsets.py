@@ -24,7 +24,10 @@ from collector.pipeline.receipt import Receipt
 
 _MAGIC = "gw1"
 _MAX_PAYLOAD = 1024 * 1024
-"""Bytes that a compressed payload may become: about eight million messages."""
+"""Bytes that a compressed payload may become."""
+_MAX_OWED = 1_000_000
+"""Unsettled messages that a text may name: more than any process holds; what claims more is not ours."""
+_MAX_SHIFT = 63
 
 
 class Taken(Enum):
@@ -170,8 +173,22 @@ def settled_in(commit: Commit) -> list[range] | None:
             return None
         if not unpack.eof:
             return None
-    found = list(_of_varints(commit.offset, payload) if kind in "rR" else _of_bits(commit.offset, payload))
-    return found if all(run.start < run.stop for run in found) else None
+    return _checked(
+        commit.offset, _of_varints(commit.offset, payload) if kind in "rR" else _of_bits(commit.offset, payload)
+    )
+
+
+def _checked(offset: int, runs: Iterable[range]) -> list[range] | None:
+    """The runs, if a process of ours can have written them."""
+    found: list[range] = []
+    at, owed = offset, 0
+    for run in runs:
+        owed += run.start - at
+        at = run.stop
+        if run.start >= run.stop or owed > _MAX_OWED:
+            return None
+        found.append(run)
+    return found
 
 
 def _payloads(runs: list[int]) -> Iterator[tuple[str, bytes]]:
@@ -214,6 +231,9 @@ def _of_varints(offset: int, payload: bytes) -> Iterator[range]:
     for byte in payload:
         number |= (byte & 0x7F) << shift
         shift += 7
+        if shift > _MAX_SHIFT:
+            yield range(at, at)  # no number of ours
+            return
         if byte < 0x80:
             if settled:
                 yield range(at, at + number)

@@ -250,7 +250,7 @@ async def test_more_out_of_order_than_a_commit_can_say_pauses_that_partition(
     await until(
         [member], lambda: member.count(metrics.KAFKA_PAUSES, cause="offsets_full"), "it is paused", step=0.0
     )
-    await until([member], lambda: member.receiver._consumer.paused(), "it does not fetch", step=0.0)
+    await until([member], member.receiver._consumer.paused, "it does not fetch", step=0.0)
     await produce(kafka.bootstrap, [record(name, "later")])
     await asyncio.sleep(0.5)
     assert "later" not in member.ids
@@ -391,3 +391,22 @@ async def test_lag_is_shown_of_a_bounded_number_of_partitions(kafka: KafkaCluste
     await member.until(lambda: sum(lag().values()) == 8, "the new ones lag")
     assert lag() == {(name, "0"): 2.0, (name, "1"): 2.0, ("other", "other"): 4.0}
     assert member.count(metrics.KAFKA_PARTITIONS) == 4
+
+
+async def test_a_broker_that_restarts(kafka: KafkaCluster, join: Join, name: str) -> None:
+    await make_topics(kafka.bootstrap, {name: 2})
+    dice = random.Random(9)
+    member = await join(name, request_timeout_seconds=5)
+    await produce(kafka.bootstrap, [rag(dice, name) for _ in range(10)])
+    await member.until(lambda: len(member.ids) == 10, "ten are settled")
+    await produce(kafka.bootstrap, [rag(dice, name) for _ in range(10)])
+    await until([member], lambda: member.line.assembler.hinted[0] == 10, "ten are open", step=0.0)
+    await asyncio.to_thread(kafka.stop_broker, 1)
+    await asyncio.to_thread(kafka.start_broker, 1)
+    await produce(kafka.bootstrap, [rag(dice, name) for _ in range(10)])
+    await member.until(lambda: len(set(member.ids)) == 30, "all are settled", seconds=60)
+    assert len(member.ids) == 30  # what was open is neither lost nor counted twice
+    await member.until(lambda: not member.reasons, "it is connected")
+    await member.stop()
+    held = await committed(kafka.bootstrap, name)
+    assert sum(one.offset for one in held.values()) == 30

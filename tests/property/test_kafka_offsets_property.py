@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import zlib
+from itertools import pairwise
+
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from collector.pipeline.receipt import Receipt
-from collector.receivers.kafka_offsets import Commit, Held, Progress, Taken, settled_in
+from collector.receivers.kafka_offsets import Commit, Held, Progress, Taken, _text, settled_in
 
 
 def receipt() -> Receipt:
@@ -36,6 +40,7 @@ def run(first: int, offsets: list[int], settled: set[int]) -> Progress:
     return progress
 
 
+@settings(deadline=None)
 @given(histories(), st.integers(1, 4096))
 def test_a_new_owner_takes_exactly_what_is_not_settled(
     history: tuple[int, list[int], set[int]], room: int
@@ -66,6 +71,7 @@ def test_a_new_owner_takes_exactly_what_is_not_settled(
     assert owner.unsettled == len([o for o in offsets if o >= commit.offset and o not in named])
 
 
+@settings(deadline=None)
 @given(histories(), histories())
 def test_what_a_former_owner_settled_outlives_a_second_move(
     history: tuple[int, list[int], set[int]], other: tuple[int, list[int], set[int]]
@@ -87,6 +93,7 @@ def test_what_a_former_owner_settled_outlives_a_second_move(
     assert all(o in settled for o in offsets if o < again.offset)
 
 
+@settings(deadline=None)
 @given(histories(), st.integers(0, 2**40))
 def test_a_text_of_another_offset_is_refused(history: tuple[int, list[int], set[int]], offset: int) -> None:
     commit = run(*history).commit(4096)
@@ -95,7 +102,36 @@ def test_a_text_of_another_offset_is_refused(history: tuple[int, list[int], set[
 
 
 @given(st.text(max_size=200), st.sampled_from(["", "gw1", "gw1r", "gw1R", "gw1b", "gw1B", "gw2r"]))
-@settings(max_examples=300)
+@settings(max_examples=300, deadline=None)
 def test_no_text_breaks_the_reader(text: str, start: str) -> None:
     found = settled_in(Commit(7, start + text))
     assert found is None or all(run_.start >= 7 for run_ in found)
+
+
+@given(st.binary(max_size=400), st.sampled_from("rRbB"))
+@settings(max_examples=300, deadline=None)
+def test_no_payload_with_a_right_checksum_costs_more_than_it_is_long(payload: bytes, kind: str) -> None:
+    packed = zlib.compress(payload) if kind.isupper() else payload
+    text = _text(7, kind, packed)
+    found = settled_in(Commit(7, text))
+    if found is not None:
+        Progress(7, found)
+        assert all(one.stop <= other.start for one, other in pairwise(found))
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        b"\xff\xff\xff\xff\xff\x7f\x01",  # four million million unsettled ones
+        b"\xff" * 1000 + b"\x01\x01",
+        b"\x01\x00",
+        (b"\xff\xff\x03\x01" * 20),  # 65,535 twenty times
+    ],
+)
+def test_claims_that_no_process_can_have_made(payload: bytes) -> None:
+    assert settled_in(Commit(7, _text(7, "r", payload))) is None
+
+
+def test_a_payload_that_unpacks_to_more_than_is_allowed_is_refused() -> None:
+    bomb = zlib.compress(bytes(50_000_000))
+    assert settled_in(Commit(7, _text(7, "B", bomb))) is None
