@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from hashlib import blake2b
 
-from collector.extract.redaction_detect import Detector, Known
+from collector.extract.redaction_detect import Detector, Hit, Known
 from collector.extract.redaction_options import Ids, RedactionOptions
 from collector.records.found import Found
 from scorers.interaction import Interaction, Metadata, Passage, Turn
 
 _MAX_DEPTH = 16
 _TOO_DEEP = "[DEEP]"
+_LONG_TEXT = 200
+_MOST_CLEAN = 20_000
 _LONG_INT = 1_000_000
 """Whole numbers from here on may be telephone numbers, cards or ids."""
 _ID_KEYS = frozenset(
@@ -32,7 +35,7 @@ def pseudonym(seed: str, text: str) -> str:
 
 
 class Redactor:
-    """Redacts interactions. `seed` is the key of hashed ids. Immutable; for one process."""
+    """Redacts interactions. `seed` is the key of hashed ids. Remembers passages without hits; for one thread."""
 
     def __init__(self, options: RedactionOptions, *, seed: str) -> None:
         self._enabled = options.enabled
@@ -40,13 +43,14 @@ class Redactor:
         self._seed = seed
         self._keep = frozenset(one.casefold() for one in options.keep)
         self._detector = Detector(options.kinds, options.patterns)
+        self._clean = _Clean()
 
     def redact(self, found: Found) -> Found:
         """The interaction with a placeholder for each value, numbered in the order in which they are first met:
         question, contexts, response, reference, history, then all the rest."""
         if not self._enabled:
             return found
-        work = _Work(self._detector, self._keep, _texts(found.interaction))
+        work = _Work(self._detector, self._keep, self._clean, _texts(found.interaction))
         interaction = self._interaction(found.interaction, work)
         ids = {one for one in (found.user, found.session) if one} if self._hashes else set()
         return replace(
@@ -101,14 +105,36 @@ class Redactor:
         return redacted
 
 
+class _Clean:
+    """Knows long texts in which nothing was found, by a digest: an application retrieves the same passages again and
+    again. Bounded in items, about 2 MB."""
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[bytes, None] = OrderedDict()
+
+    def hits(self, text: str, detector: Detector) -> list[Hit]:
+        if len(text) < _LONG_TEXT:
+            return detector.hits(text)
+        digest = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+        if digest in self._known:
+            self._known.move_to_end(digest)
+            return []
+        hits = detector.hits(text)
+        if not hits:
+            self._known[digest] = None
+            if len(self._known) > _MOST_CLEAN:
+                self._known.popitem(last=False)
+        return hits
+
+
 class _Work:
     """The placeholders of one interaction, whose main texts are `texts`: what is found in one of them is looked for in
     all, so that no answer repeats what was hidden in its contexts."""
 
-    def __init__(self, detector: Detector, keep: frozenset[str], texts: Iterable[str]) -> None:
+    def __init__(self, detector: Detector, keep: frozenset[str], clean: _Clean, texts: Iterable[str]) -> None:
         self._detector = detector
         self._keep = keep
-        self._hits = {text: detector.hits(text) for text in texts}
+        self._hits = {text: clean.hits(text, detector) for text in texts}
         self._known = Known(
             (hit.name, text[hit.start : hit.end])
             for text, hits in self._hits.items()

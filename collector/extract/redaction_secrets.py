@@ -87,14 +87,13 @@ _KEPT = {
 """Beginnings that stay, with what is secret behind them."""
 
 _ASSIGNED = re.compile(
-    r"(?:api[_-]?key|access[_-]?key|secret(?:[_-]?key)?|client[_-]?secret|(?:auth|access|refresh)[_-]?token|"
-    r"password|passwd|passwort|kennwort|contraseña|mot de passe|pwd)"
+    r"(?:(?:(?<=api)|(?<=api[_-])|(?<=access[_-])|(?<=secret[_-])|(?<=account[_-]))key|"
+    r"(?:(?<=auth)|(?<=auth[_-])|(?<=access)|(?<=access[_-])|(?<=refresh)|(?<=refresh[_-]))token|"
+    r"secret(?:[_-]?key)?|password|passwd|passwort|pwd|kennwort|contraseña)"
     r"[\"']?\s{0,3}(?:is|ist|es|est|[:=])\s{0,3}[\"']?(?P<value>[^\s\"'<>,;]{5,199}[^\s\"'<>,;.?:)\]])",
     re.IGNORECASE,
 )
-_GIVES = re.compile(r"[:=]|\s(?:is|ist|es|est)\s")
-_MOST_BEFORE, _MOST_BETWEEN, _MOST_BEHIND = 16, 16, 240
-"""Characters of what stands before a hint, between it and its value, and of both."""
+"""From a hint on: a word for a secret, what gives it, and the value."""
 _ASSIGNMENT_HINTS = AhoCorasick(
     [
         one
@@ -128,11 +127,10 @@ class Secrets:
                 continue
             done = found.end()
             yield (end if kept else start), done
-        for _, start, end in _ASSIGNMENT_HINTS.find_matches_as_indexes(text):
-            if _GIVES.search(text, end, end + _MOST_BETWEEN):
-                assigned = _ASSIGNED.search(text, max(0, start - _MOST_BEFORE), end + _MOST_BEHIND)
-                if assigned is not None and _is_random(assigned["value"]):
-                    yield assigned.span("value")
+        for _, start, _ in _ASSIGNMENT_HINTS.find_matches_as_indexes(text):
+            assigned = _ASSIGNED.match(text, start)
+            if assigned is not None and _is_random(assigned["value"]):
+                yield assigned.span("value")
 
 
 def _is_random(text: str) -> bool:

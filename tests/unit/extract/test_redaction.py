@@ -379,6 +379,17 @@ def test_what_is_known_as_missing_or_damaged_stays_so() -> None:
     assert redactor().redact(empty) == empty
 
 
+def test_a_passage_that_was_clean_is_not_so_for_ever() -> None:
+    """The same passage is no longer clean where another text shows what in it is personal."""
+    one = redactor()
+    passage = Passage("The number on the door is 5550123. " + "Nothing else is written there. " * 10)
+    for _ in range(2):
+        assert one.redact(found(contexts=(passage,))).interaction.contexts == (passage,)
+    told = one.redact(found(contexts=(passage,), question="Is the telephone number 5550123?"))
+    assert told.interaction.contexts is not None
+    assert told.interaction.contexts[0].text.startswith("The number on the door is [PHONE_1]. ")
+
+
 def test_users_patterns_and_what_is_kept() -> None:
     one = redactor(
         patterns=[
