@@ -53,7 +53,9 @@ _DIGITS = re.compile(r"\d+")
 _IPV4 = re.compile(r"\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}(?!\d|\.\d)")
 _IPV6 = re.compile(r"[0-9A-Fa-f]{0,4}(?::[0-9A-Fa-f]{0,4}){2,8}+(?:%\w{1,16}+)?")
 _COLONS = re.compile(r":[0-9A-Fa-f]{0,4}:")
-_VERSION = re.compile(r"(?<![^\W\d_])(?:v|ver|version|release|section|chapter|clause|§|№|no\.)[.:]?\s?$", re.IGNORECASE)
+_VERSION = re.compile(
+    r"(?<![^\W\d_])(?:v|ver|version|release|section|chapter|clause|§|№|no\.)[.:]?\s?$", re.IGNORECASE
+)
 _SHORTEST = 7
 """Digits of the shortest number that can be personal."""
 _SHORTEST_LITERAL = 4
