@@ -12,8 +12,9 @@ import pytest
 
 from tests.e2e.conftest import StartSidecar
 from tests.integration.test_results_topic_kafka import create, read
+from tests.support.kafka.clients import Sent, committed, everything, make_topics, produce
 from tests.support.kafka.cluster import KafkaCluster
-from tests.support.sidecar import run_command
+from tests.support.sidecar import Sidecar, run_command
 from tests.support.traces import body, rag_trace
 from tests.support.waiting import until
 
@@ -23,6 +24,14 @@ pytestmark = pytest.mark.e2e
 def requests(seed: int, count: int) -> list[bytes]:
     dice = random.Random(seed)
     return [body(rag_trace(dice)) for _ in range(count)]
+
+
+def address(sidecar: Sidecar) -> str:
+    """Where it listens, though it may not be ready."""
+    until(lambda: "is ready" in sidecar.log, "its ports are open", seconds=60)
+    found = re.search(r"metrics +(http://\S+)/metrics", sidecar.log)
+    assert found
+    return found[1]
 
 
 async def test_live_and_replayed_interactions_are_in_the_topic_once(
@@ -67,10 +76,7 @@ async def test_what_the_brokers_did_not_take_is_sent_by_the_next_process(
         "books": {"commit_seconds": 0.1},
     }
     sidecar = start_sidecar(raw=True, **sections)
-    until(lambda: "is ready" in sidecar.log, "its ports are open", seconds=60)
-    address = re.search(r"metrics +(http://\S+)/metrics", sidecar.log)
-    assert address
-    sidecar.http = address[1]
+    sidecar.http = address(sidecar)
     for request in requests(3, 4):
         sidecar.send(request)
     until(lambda: sidecar.metrics().total("groundwatch_results_waiting_messages") == 4, "four results wait")
@@ -89,3 +95,34 @@ async def test_what_the_brokers_did_not_take_is_sent_by_the_next_process(
     )
     messages = await read(kafka.bootstrap, "late-results", 4)
     assert len({message.key for message in messages}) == 4
+
+
+async def test_an_offset_is_not_committed_before_the_brokers_have_the_result(
+    kafka: KafkaCluster, start_sidecar: StartSidecar
+) -> None:
+    await make_topics(kafka.bootstrap, {"offsets-in": 1})
+    await produce(kafka.bootstrap, [Sent("offsets-in", request) for request in requests(4, 3)])
+    source = {
+        "brokers": kafka.bootstrap,
+        "topics": "offsets-in",
+        "group_id": "offsets",
+        "start": "earliest",
+        "commit_seconds": 0.2,
+    }
+    receivers = {"http": {"port": 0}, "grpc": {"port": 0}, "kafka": source}
+    sidecar = start_sidecar(
+        raw=True, receivers=receivers, export={"kafka": {"topic": "offsets-out", "retry_seconds": 1}}
+    )
+    sidecar.http = address(sidecar)
+    sidecar.wait(
+        lambda now: now.total("groundwatch_results_waiting_messages") == 3, "three results wait", seconds=60
+    )
+    sidecar.wait(lambda now: now.total("groundwatch_kafka_unsettled_messages") == 3, "none is settled")
+    held = await committed(kafka.bootstrap, "offsets")
+    assert sum(max(0, one.offset) for one in held.values()) == 0
+    await make_topics(kafka.bootstrap, {"offsets-out": 1})
+    sidecar.wait(lambda now: now.total("groundwatch_kafka_unsettled_messages") == 0, "all are settled", seconds=60)
+    assert sidecar.terminate() == 0
+    held = await committed(kafka.bootstrap, "offsets")
+    assert sum(one.offset for one in held.values()) == 3
+    assert len(await everything(kafka.bootstrap, "offsets-out")) == 3
