@@ -27,11 +27,11 @@ from pydantic import SecretStr, ValidationError
 from collector.exporters.options import OtlpOptions
 from collector.exporters.options import Protocol as Otlp
 from collector.exporters.otlp_client import make_exporter
-from collector.exporters.otlp_events import EvaluationEvents
+from collector.exporters.otlp_events import EvaluationEvents, attributes
 from collector.pipeline.clock import ManualClock
 from collector.records.decision import Decision, Fate
 from collector.records.diagnosis import Cause, Diagnosis
-from collector.records.found import Found
+from collector.records.found import Found, Mark
 from collector.records.settled import Settled
 from collector.telemetry import metrics
 from collector.telemetry.instruments import Telemetry
@@ -317,3 +317,12 @@ async def test_resources_are_bounded() -> None:
 def test_an_endpoint_that_is_no_url_is_refused(endpoint: str) -> None:
     with pytest.raises(ValidationError, match="is no URL"):
         OtlpOptions(endpoint=endpoint)
+
+
+def test_an_event_of_a_replayed_interaction_says_so() -> None:
+    result = Result("i", "faithfulness", Kind.JUDGED, Score(1.0), "1", "f")
+    live, replayed = (
+        Found(Interaction("i"), marks=marks) for marks in (frozenset[Mark](), frozenset({Mark.REPLAYED}))
+    )
+    assert "groundwatch.replayed" not in attributes(result, live, content=True)
+    assert attributes(result, replayed, content=True)["groundwatch.replayed"] is True
