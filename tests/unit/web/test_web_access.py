@@ -138,7 +138,14 @@ async def test_a_form_without_the_token_of_its_session_changes_nothing() -> None
         for wrong in ("", "x", foreign, token[:-1], "é" * 64):
             reply = await http.post("/review/label", data={**form, "csrf": wrong})
             assert reply.status_code == 403
-            assert "agree:faithfulness" not in reply.text, "what another site sends is not shown as if it were typed here"
+            assert "agree:faithfulness" not in reply.text, (
+                "what another site sends is not shown as if it were typed here"
+            )
+        for elsewhere in ("cross-site", "same-site", "none"):
+            headers = {"origin": "null", "sec-fetch-site": elsewhere}
+            reply = await http.post("/review/label", data={**form, "csrf": "x"}, headers=headers)
+            assert reply.status_code == 403
+            assert "agree:faithfulness" not in reply.text, elsewhere
         # From a page of our own that went stale: nothing is saved, and what was typed is kept.
         ours = {"origin": "http://127.0.0.1", "sec-fetch-site": "same-origin"}
         stale = await http.post(
