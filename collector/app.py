@@ -18,7 +18,7 @@ from collector.exporters.exemplars import ScoreExemplars
 from collector.exporters.prometheus import PrometheusExporter
 from collector.flow import Flow
 from collector.judging.judges import endpoint_names, make_judge
-from collector.judging.ledger import Ledger
+from collector.judging.ledger import Fuse, Ledger
 from collector.judging.observer import JudgeTelemetry
 from collector.judging.shadow import SideBySide, shadow_info
 from collector.judging.stage import Judging
@@ -173,7 +173,8 @@ def build(
         config, environment, health=health.set, clock=clock, telemetry=telemetry, events=events
     )
     if books is not None:
-        books.register(estimates, detection, ledger, *([results] if results is not None else []))
+        fuse = [Fuse(judge.budget)] if judge is not None else []
+        books.register(estimates, detection, ledger, *fuse, *([results] if results is not None else []))
     sinks = [estimates.settle, detection.settle, exemplars.settle, recent.settle]
     if evaluation_events is not None:
         sinks.append(evaluation_events.settle)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
+from typing import Protocol
 
 import msgspec
 
@@ -78,3 +79,39 @@ class Ledger:
             spent = msgspec.json.decode(row[len(_VERSION) :], type=Spent)
             if spent.day == self._day():
                 self._spent = self._kept = spent
+
+
+class Spending(Protocol):
+    """What the judge's own fuse has spent, by period."""
+
+    def spent(self) -> dict[str, tuple[int, int, int, float]]: ...
+
+    def go_on(self, spent: Mapping[str, tuple[int, int, int, float]], /) -> None: ...
+
+
+class Fuse:
+    """The judge's own limits as a `Durable`: a process that crashes again and again does not spend its day again and
+    again."""
+
+    name = "judging.fuse"
+
+    def __init__(self, budget: Spending) -> None:
+        self._budget = budget
+        self._kept = budget.spent()
+
+    def changed(self) -> Mapping[str, bytes]:
+        """One row, when something was spent since the last call."""
+        spent = self._budget.spent()
+        if spent == self._kept:
+            return {}
+        self._kept = spent
+        return {"spent": _VERSION + msgspec.json.encode(spent)}
+
+    def restore(self, rows: Mapping[str, bytes]) -> None:
+        """Go on from what the last process had spent. A row of another version is passed over."""
+        row = rows.get("spent", b"")
+        if row.startswith(_VERSION):
+            self._budget.go_on(
+                msgspec.json.decode(row[len(_VERSION) :], type=dict[str, tuple[int, int, int, float]])
+            )
+            self._kept = self._budget.spent()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from scorers.errors import (
@@ -220,6 +220,15 @@ class Budget:
             spent.usd += usd or 0.0
             share = max((s for _, s in self._shares(name)), default=0.0)
             self._observer.budget(period=name, spent_share=share, blown=share >= 1.0)
+
+    def spent(self) -> dict[str, tuple[int, int, int, float]]:
+        """By period: its number, and the calls, tokens and US dollars spent in it."""
+        return {name: (one.period, one.calls, one.tokens, one.usd) for name, one in self._spent.items()}
+
+    def go_on(self, spent: Mapping[str, tuple[int, int, int, float]]) -> None:
+        """Take over what an earlier process had `spent`; periods that are over count for nothing."""
+        for name in self._limits.keys() & spent.keys():
+            self._spent[name] = _Spent(*spent[name])
 
     def _current(self, name: str) -> _Spent:
         period = int(self._unix_seconds() // self._limits[name][0])
