@@ -53,7 +53,9 @@ async def browser(program: Program) -> AsyncIterator[Browser]:
     expect.set_options(timeout=_SECONDS)
     async with async_playwright() as playwright:
         # Without its sandbox, which needs rights that containers and root do not have: it sees our own pages only.
-        made = await playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        made = await playwright.chromium.launch(
+            executable_path=path, args=["--no-sandbox", "--disable-dev-shm-usage"]
+        )
         yield made
         await made.close()
 

@@ -53,7 +53,9 @@ async def _take(directory: Path) -> None:
     await server.start()
     base = f"http://127.0.0.1:{server.port}"
     async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        browser = await playwright.chromium.launch(
+            executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-dev-shm-usage"]
+        )
         for name, path, scheme, height in _SHOTS:
             context = await browser.new_context(
                 color_scheme="dark" if scheme == "dark" else "light", viewport={"width": 1180, "height": height}
