@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import base64
 import re
+import subprocess
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -242,6 +244,17 @@ async def test_guessing_passwords_is_bounded() -> None:
     lost = Passwords(lambda: {"ana": "scrypt:not base64:x", "ben": "plain"})
     assert not await lost.right("ana", "x")
     assert not await lost.right("ben", "plain")
+
+
+async def test_the_command_prints_a_line_that_lets_in() -> None:
+    command = [sys.executable, "-m", "collector.web.passwords", "ana"]
+    made = subprocess.run(command, input="open: sesame\n", capture_output=True, text=True, check=True)
+    checks = Passwords(lambda: read_lines(made.stdout))
+    assert await checks.right("ana", "open: sesame")
+    assert not await checks.right("ana", "open: sesam")
+    bad = subprocess.run([*command[:-1], "a:b"], input="x\n", capture_output=True, text=True, check=False)
+    assert (bad.returncode, bad.stdout) == (2, "")
+    assert "can not be a name" in bad.stderr
 
 
 def test_lines_of_people(tmp_path: Path) -> None:
