@@ -246,13 +246,17 @@ async def test_guessing_passwords_is_bounded() -> None:
     assert not await lost.right("ben", "plain")
 
 
+def _passwords(name: str, password: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "collector.web.passwords", name]
+    return subprocess.run(command, input=f"{password}\n", capture_output=True, text=True, check=False)
+
+
 async def test_the_command_prints_a_line_that_lets_in() -> None:
-    command = [sys.executable, "-m", "collector.web.passwords", "ana"]
-    made = subprocess.run(command, input="open: sesame\n", capture_output=True, text=True, check=True)
+    made = _passwords("ana", "open: sesame")
     checks = Passwords(lambda: read_lines(made.stdout))
     assert await checks.right("ana", "open: sesame")
     assert not await checks.right("ana", "open: sesam")
-    bad = subprocess.run([*command[:-1], "a:b"], input="x\n", capture_output=True, text=True, check=False)
+    bad = _passwords("a:b", "x")
     assert (bad.returncode, bad.stdout) == (2, "")
     assert "can not be a name" in bad.stderr
 
