@@ -24,7 +24,8 @@ from collector.estimates.sums import series_needed
 from collector.exporters.kafka_options import KafkaResultsOptions
 from collector.exporters.kafka_producer import Undeliverable, connect
 from collector.judging.shadow import shadow_info
-from collector.pipeline.kafka_client import KafkaUnusable
+from collector.pipeline.kafka_client import KafkaUnusable, client_arguments, require_kafka
+from collector.receivers.kafka_options import KafkaOptions
 from collector.sampling.policies import unscreened
 from scorers.catalog import judged, runnable
 from scorers.config import ScorerOptions
@@ -155,12 +156,30 @@ def _endpoints(config: Config, report: _Report) -> None:
         _listener(name, host, port, report)
     if config.export.otlp is not None:
         _connect("export.otlp", config.export.otlp.endpoint, report)
+    if config.receivers.kafka is not None:
+        asyncio.run(_kafka(config.receivers.kafka, report))
     if config.export.kafka is not None:
         asyncio.run(_results_topic(config.export.kafka, report))
     if config.judge is not None:
         _connect("judge", config.judge.base_url, report)
         if config.judge.embeddings is not None and config.judge.embeddings.base_url:
             _connect("judge.embeddings", config.judge.embeddings.base_url, report)
+
+
+async def _kafka(options: KafkaOptions, report: _Report) -> None:
+    try:
+        require_kafka()
+        arguments = client_arguments(options, os.environ)
+    except KafkaUnusable as error:
+        report.bad(f"receivers.kafka: {error}")
+        return
+    from collector.receivers import kafka_trouble  # aiokafka is an extra
+
+    problem = await kafka_trouble.tried(options, arguments)
+    if problem is not None:
+        report.bad(f"receivers.kafka: {problem}")
+    else:
+        report.good(f"receivers.kafka: {', '.join(topic.name for topic in options.topics)} can be read")
 
 
 async def _results_topic(options: KafkaResultsOptions, report: _Report) -> None:

@@ -12,12 +12,11 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
-from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.coordinator.assignors.range import RangePartitionAssignor
-from aiokafka.errors import KafkaConnectionError, KafkaError, NoOffsetForPartitionError, OffsetOutOfRangeError
+from aiokafka.errors import KafkaError, NoOffsetForPartitionError, OffsetOutOfRangeError
 
 from collector.pipeline.clock import Clock
-from collector.pipeline.kafka_client import KafkaUnusable, client_arguments, why_unreachable
+from collector.pipeline.kafka_client import KafkaUnusable, client_arguments
 from collector.receivers.border import Border
 from collector.receivers.kafka_dead import DeadLetters
 from collector.receivers.kafka_feed import Feed, Records
@@ -25,7 +24,7 @@ from collector.receivers.kafka_group import Group, lag_of
 from collector.receivers.kafka_keys import KeyWatch
 from collector.receivers.kafka_offsets import Taken
 from collector.receivers.kafka_options import KafkaOptions, TopicEncoding
-from collector.receivers.kafka_trouble import in_words, missing_topics
+from collector.receivers.kafka_trouble import connect, in_words
 from collector.telemetry import metrics
 from collector.telemetry.events import Event, Events, Level
 from collector.telemetry.instruments import Telemetry
@@ -40,6 +39,8 @@ _ENOUGH_ROOM = 0.8
 _BACKOFF_SECONDS = (0.5, 15.0)
 _CLOSE_SECONDS = 5.0
 _METADATA_SECONDS = 60
+_FETCH_BYTES = 16 * 1024 * 1024
+"""Of one fetch, compressed; what was fetched waits in memory."""
 _COMPONENT, _KEYS_COMPONENT = "kafka", "kafka keys"
 OTHER = "other"
 
@@ -90,6 +91,7 @@ class KafkaReceiver:
         self._stopping = asyncio.Event()
         self._closing = asyncio.Event()
         self._reason: str | None = "connecting"
+        self._was_connected = False
         self._cause: str | None = None
         """Why all partitions are paused now."""
         self._retry_at = 0.0
@@ -123,7 +125,8 @@ class KafkaReceiver:
         self._task = None
 
     async def _run(self) -> None:
-        backoff, longest = _BACKOFF_SECONDS
+        first, longest = _BACKOFF_SECONDS
+        backoff = first
         while not self._stopping.is_set():
             try:
                 await self._session()
@@ -135,9 +138,8 @@ class KafkaReceiver:
                 self._tell(f"an unexpected error ({type(error).__name__}); see the log", error)
             if self._stopping.is_set():
                 return
-            if self._reason is None:
-                backoff = _BACKOFF_SECONDS[0]
-                self._tell("the connection ended; connecting again", None)
+            if self._was_connected:
+                self._was_connected, backoff = False, first
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(backoff):
                     await self._stopping.wait()
@@ -151,6 +153,7 @@ class KafkaReceiver:
         self._health(_COMPONENT, reason)
         self._telemetry.set(metrics.KAFKA_CONNECTED, 1 if reason is None else 0)
         if reason is None:
+            self._was_connected = True
             topics = ", ".join(topic.name for topic in self._options.topics)
             told = {"topics": topics, "group": self._options.group_id}
             self._events.tell(Event("kafka_connected", Level.INFO, "a member of the consumer group", told))
@@ -163,17 +166,10 @@ class KafkaReceiver:
     async def _session(self) -> None:
         """From connecting to the end of the connection."""
         arguments = client_arguments(self._options, self._environ)
-        admin = AIOKafkaAdminClient(**arguments)
+        admin = await connect(self._options, arguments)
         consumer: AIOKafkaConsumer | None = None
         try:
-            try:
-                await admin.start()
-            except KafkaConnectionError as error:
-                raise KafkaUnusable(await why_unreachable(arguments)) from error
             names = [topic.name for topic in self._options.topics]
-            problem = missing_topics(await admin.describe_topics(names))
-            if problem is not None:
-                raise KafkaUnusable(problem)
             consumer = self._make_consumer(arguments)
             consumer.subscribe(names, listener=self._group.attach(consumer, admin))
             await consumer.start()
@@ -201,6 +197,7 @@ class KafkaReceiver:
             heartbeat_interval_ms=int(options.heartbeat_seconds * 1000),
             max_poll_interval_ms=int(options.max_poll_interval_seconds * 1000),
             metadata_max_age_ms=_METADATA_SECONDS * 1000,
+            fetch_max_bytes=_FETCH_BYTES,
             # Partitions of one number of all topics to one member: spans and their log records stay together.
             partition_assignment_strategy=(RangePartitionAssignor,),
         )
@@ -213,9 +210,10 @@ class KafkaReceiver:
         committing = asyncio.create_task(self._commit_now_and_then(consumer), name="kafka commits")
         self._polling = asyncio.create_task(self._poll(consumer), name="kafka poll")
         try:
-            await asyncio.wait({self._polling})
-            if not self._polling.cancelled():
-                self._polling.result()
+            ended, _ = await asyncio.wait({self._polling, committing}, return_when=asyncio.FIRST_COMPLETED)
+            for task in ended:
+                if not task.cancelled():
+                    task.result()
             await self._closing.wait()
             await self._group.commit()
         finally:
@@ -244,6 +242,7 @@ class KafkaReceiver:
 
     async def _poll(self, consumer: AIOKafkaConsumer) -> None:
         while not self._stopping.is_set():
+            self._group.check()
             waits = await self._hand_on()
             self._pause(consumer)
             try:

@@ -67,7 +67,7 @@ class DeadLetters:
     def with_payload(self) -> bool:
         return self._options is not None and self._options.payload
 
-    def tell(self, message: Message, reason: str, receipt: Receipt) -> None:
+    def tell(self, message: Message, reason: str, receipt: Receipt, error: Exception | None = None) -> None:
         """Count and log one message, and write its letter; `receipt` is held until that is done."""
         place: dict[str, str | int] = {
             "topic": message.topic,
@@ -84,7 +84,8 @@ class DeadLetters:
                 "a message can not be read and is passed over",
                 place,
                 Count(metrics.KAFKA_POISON, {"reason": reason}),
-            )
+            ),
+            error,
         )
         if self._options is None:
             return

@@ -65,10 +65,26 @@ class Feed:
         self._received_records = telemetry.counter(metrics.KAFKA_RECORDS)
 
     def offer(self, waiting: deque[Waiting]) -> Refused | None:
-        """Hand on the first message, or the first few, and take them off; a refusal leaves them as they were."""
+        """Hand on the first message, or the first few, and take them off; a refusal leaves them as they were.
+
+        Never raises for a message: one that provokes an error even alone is poison.
+        """
+        failure: Exception | None = None
+        for together in (_TOGETHER, 1):
+            try:
+                return self._offer(waiting, together)
+            except Exception as error:  # noqa: BLE001  # one odd message must not hold up its partition; it is logged
+                failure = error
+        message, receipt = waiting.popleft()
+        self._outcomes["poison"].inc()
+        self._dead.tell(message, "error", receipt, failure)
+        receipt.release()
+        return None
+
+    def _offer(self, waiting: deque[Waiting], together: int) -> Refused | None:
         kind = self._kind(waiting[0].message)
         if kind.content is Content.REQUEST and kind.signal is Signal.TRACES:
-            return self._spans(waiting, kind)
+            return self._spans(waiting, kind, together)
         message, receipt = waiting[0]
         value = message.value or _NO_VALUE
         if kind.content is Content.REQUEST:
@@ -96,18 +112,18 @@ class Feed:
     def _why_unreadable(self, value: bytes) -> str:
         return "too_large" if len(value) > self._options.max_message_bytes else "unreadable"
 
-    def _spans(self, waiting: deque[Waiting], kind: Kind) -> Refused | None:
+    def _spans(self, waiting: deque[Waiting], kind: Kind, most: int) -> Refused | None:
         """Requests of spans that stand together are taken together: a Collector that divides by trace writes small
         ones."""
-        together = [waiting[0]]
+        taken = [waiting[0]]
         size = len(waiting[0].message.value or _NO_VALUE)
-        for one in islice(waiting, 1, _TOGETHER):
+        for one in islice(waiting, 1, most):
             size += len(one.message.value or _NO_VALUE)
             if size > _TOGETHER_BYTES or self._kind(one.message) != kind:
                 break
-            together.append(one)
-        bodies = [(one.message.value or _NO_VALUE, one.receipt) for one in together]
-        for one, answer in zip(together, self._border.take_spans(bodies, kind.encoding), strict=True):
+            taken.append(one)
+        bodies = [(one.message.value or _NO_VALUE, one.receipt) for one in taken]
+        for one, answer in zip(taken, self._border.take_spans(bodies, kind.encoding), strict=True):
             refused = self._answered(one, kind, answer)
             if refused is not None:
                 return refused  # of those that can be read all are taken, or none, and a poisonous one is popped alone
@@ -122,10 +138,10 @@ class Feed:
                 return answer
             self._poison(message, receipt, _POISON.get(answer.reason, "unreadable"))
             return None
-        self._outcomes["taken"].inc()
-        receipt.release()
         if self._options.keys_checked and self._keys.wants(message.topic):
             self._look(message, message.value or _NO_VALUE, kind)
+        self._outcomes["taken"].inc()
+        receipt.release()
         return None
 
     def _look(self, message: Message, value: bytes, kind: Kind) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from functools import partial
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.abc import ConsumerRebalanceListener
@@ -26,7 +27,8 @@ from collector.telemetry.instruments import Telemetry
 _COMMIT_SECONDS = 10.0
 _RETRY_SECONDS = 0.5
 _LEAST_ROOM = 64
-_Told = Callable[[Iterable[TopicPartition]], Awaitable[None]]
+_Places = Iterable[TopicPartition]
+_Told = Callable[[_Places], Awaitable[None]]
 
 
 class Group:
@@ -49,6 +51,7 @@ class Group:
         self._consumer: AIOKafkaConsumer | None = None
         self._admin: AIOKafkaAdminClient | None = None
         self._placing: asyncio.Task[None] | None = None
+        self._failure: Exception | None = None
         self._one_commit = asyncio.Lock()
         self.partitions: dict[TopicPartition, Partition] = {}
         self.placed: set[TopicPartition] = set()
@@ -56,9 +59,9 @@ class Group:
 
     def attach(self, consumer: AIOKafkaConsumer, admin: AIOKafkaAdminClient) -> ConsumerRebalanceListener:
         """Use this connection from now on. Returns what is to be told of its rebalances."""
-        self._consumer, self._admin = consumer, admin
+        self._consumer, self._admin, self._failure = consumer, admin, None
         self.placed.clear()
-        return _Listener(self._revoked, self._assigned)
+        return _Listener(partial(self._told, self._revoked), partial(self._told, self._assigned))
 
     async def detach(self) -> None:
         """The connection is gone."""
@@ -72,16 +75,30 @@ class Group:
             task.cancel()
             await asyncio.wait({task})
 
+    def check(self) -> None:
+        """Raise what went wrong in the background, where partitions would stay paused without a word."""
+        if self._failure is not None:
+            raise self._failure
+        if self._placing is not None and self._placing.done() and not self._placing.cancelled():
+            self._placing.result()
+
+    async def _told(self, what: _Told, places: _Places) -> None:
+        """Do what a rebalance asks for. aiokafka would only log what is raised here; `check` raises it."""
+        try:
+            await what(places)
+        except Exception as error:  # noqa: BLE001  # raised by `check`, where the connection is made anew
+            self._failure = error
+
     # --- rebalances
 
-    async def _revoked(self, revoked: Iterable[TopicPartition]) -> None:
+    async def _revoked(self, revoked: _Places) -> None:
         await self._stop_placing()
         if self.placed:
             self._telemetry.inc(metrics.KAFKA_REBALANCES)
             await self.commit()
         self.placed.clear()
 
-    async def _assigned(self, assigned: Iterable[TopicPartition]) -> None:
+    async def _assigned(self, assigned: _Places) -> None:
         """First pause what was assigned, before anything is awaited, so that nothing is fetched from a place that is
         not known yet; the rest takes requests, and must not hold up the membership."""
         mine = set(assigned)
@@ -90,7 +107,7 @@ class Group:
         self._lose(self.partitions.keys() - mine)
         self._placing = asyncio.create_task(self._place(mine), name="kafka placing")
 
-    def _lose(self, gone: Iterable[TopicPartition]) -> None:
+    def _lose(self, gone: _Places) -> None:
         moved = 0
         for place in list(gone):
             moved += self.partitions.pop(place).lose()
@@ -98,7 +115,7 @@ class Group:
             self._telemetry.inc(metrics.KAFKA_MOVED, moved)
             self._dropped()
 
-    def replace(self, places: Iterable[TopicPartition]) -> None:
+    def replace(self, places: _Places) -> None:
         """Find out anew where these are to be read from: the broker has no such offset any more."""
         again = self.placed.intersection(places)
         self.placed -= again
@@ -244,10 +261,10 @@ class _Listener(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka ha
         self._revoked = revoked
         self._assigned = assigned
 
-    def on_partitions_revoked(self, revoked: Iterable[TopicPartition]) -> Awaitable[None]:
+    def on_partitions_revoked(self, revoked: _Places) -> Awaitable[None]:
         return self._revoked(revoked)
 
-    def on_partitions_assigned(self, assigned: Iterable[TopicPartition]) -> Awaitable[None]:
+    def on_partitions_assigned(self, assigned: _Places) -> Awaitable[None]:
         return self._assigned(assigned)
 
 

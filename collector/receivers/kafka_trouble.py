@@ -1,4 +1,4 @@
-"""What is wrong with Kafka, in words that say what to change."""
+"""Connecting to Kafka, and what is wrong when that fails, in words that say what to change."""
 
 from __future__ import annotations
 
@@ -6,9 +6,39 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from aiokafka import errors
+from aiokafka.admin import AIOKafkaAdminClient
 
-from collector.pipeline.kafka_client import KafkaUnusable
+from collector.pipeline.kafka_client import KafkaUnusable, why_unreachable
 from collector.receivers.kafka_options import KafkaOptions
+
+
+async def connect(options: KafkaOptions, arguments: Mapping[str, Any]) -> AIOKafkaAdminClient:
+    """An admin client of a cluster on which all topics can be read; `arguments` are those of `client_arguments`.
+
+    Raises KafkaUnusable, KafkaError.
+    """
+    admin = AIOKafkaAdminClient(**arguments)
+    try:
+        try:
+            await admin.start()
+        except errors.KafkaConnectionError as error:
+            raise KafkaUnusable(await why_unreachable(arguments)) from error
+        problem = missing_topics(await admin.describe_topics([topic.name for topic in options.topics]))
+        if problem is not None:
+            raise KafkaUnusable(problem)
+    except BaseException:
+        await admin.close()
+        raise
+    return admin
+
+
+async def tried(options: KafkaOptions, arguments: Mapping[str, Any]) -> str | None:
+    """What is wrong with these settings, tried once; None where the topics can be described."""
+    try:
+        await (await connect(options, arguments)).close()
+    except (KafkaUnusable, errors.KafkaError, OSError, TimeoutError) as error:
+        return in_words(error, options)
+    return None
 
 
 def missing_topics(described: Iterable[Mapping[str, Any]]) -> str | None:

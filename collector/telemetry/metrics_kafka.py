@@ -5,7 +5,7 @@ from __future__ import annotations
 from collector.telemetry.spec import MetricSpec, Type
 
 MESSAGE_OUTCOME = ("taken", "settled_before", "repeated", "unwanted", "poison")
-POISON = ("unreadable", "too_large", "unreadable_record")
+POISON = ("unreadable", "too_large", "unreadable_record", "error")
 PAUSE = ("room", "memory_full", "offsets_full")
 _GROUP = "kafka"
 
@@ -56,7 +56,7 @@ KAFKA_RECORDS = MetricSpec(
 KAFKA_POISON = MetricSpec(
     "groundwatch_kafka_poison_total",
     Type.COUNTER,
-    "Messages that can not be read, by reason; they are settled, so that they hold nothing up.",
+    "Messages that can not be read, by reason; they are settled, so that they hold nothing up. `error` is a bug.",
     {"reason": POISON},
     group=_GROUP,
 )

@@ -16,6 +16,7 @@ def pipeline(options: Options) -> Board:
     rows = [
         ("Conservation: what came in is what became of it", _conservation(options)),
         ("What arrives", _arrival()),
+        ("Kafka", _kafka()),
         ("From traces to interactions", _extraction()),
         ("Screening and results", _screening()),
         ("The process", _process()),
@@ -75,6 +76,46 @@ def _arrival() -> list[Panel]:
             [Query(f"{rate(metrics.REQUESTS_REFUSED, ('reason',))} > 0", "{{reason}}")],
             low=0,
             empty="while nothing is refused",
+        ),
+    ]
+
+
+def _kafka() -> list[Panel]:
+    return [
+        Panel(
+            "Lag",
+            "Messages between the first that is not settled and the end, by topic.",
+            [Query(f"sum by (topic) ({select(metrics.KAFKA_LAG, JOB)})", "{{topic}}")],
+            width=6,
+            low=0,
+            empty="while nothing is read from Kafka",
+        ),
+        Panel(
+            "Messages",
+            "Messages a second by what became of them; those settled before are passed over after a move.",
+            [Query(f"{rate(metrics.KAFKA_MESSAGES, ('outcome',))} > 0", "{{outcome}}")],
+            width=6,
+            low=0,
+            empty="while nothing is read from Kafka",
+        ),
+        Panel(
+            "Oldest without an outcome",
+            "For how long the oldest message has been here. The committed offset stands before it.",
+            [Query(f"max({select(metrics.KAFKA_OLDEST, JOB)})", "oldest")],
+            unit="s",
+            width=6,
+            low=0,
+        ),
+        Panel(
+            "Pauses, rebalances, poison",
+            "How often within the last hour, by cause and reason; rebalances of the consumer group in all.",
+            [
+                Query(f"{hourly(metrics.KAFKA_PAUSES, labels=('cause',))} > 0", "paused: {{cause}}"),
+                Query(f"{hourly(metrics.KAFKA_POISON, labels=('reason',))} > 0", "poison: {{reason}}"),
+                Query(hourly(metrics.KAFKA_REBALANCES, labels=()), "rebalances"),
+            ],
+            width=6,
+            low=0,
         ),
     ]
 
