@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from collector.config import Config
+from collector.extract.redaction import Redactor, pseudonym
 from collector.parts import StartError
 from collector.pipeline.clock import Clock
 from collector.review.build import Builder
@@ -36,6 +37,7 @@ class Reviewing:
     picker: Picker
     feedback: FeedbackIntake
     clock: Clock
+    seed: str
 
     @property
     def site(self) -> Review:
@@ -53,6 +55,8 @@ class Reviewing:
         await asyncio.to_thread(self.store.close)
 
     def erase(self, subject: Subject) -> Erased:
+        """By the application's id: the hash that redaction made of it is erased, too."""
+        subject = replace(subject, also=(*subject.also, pseudonym(self.seed, subject.id)))
         self.picker.forget(subject)
         erased = self.store.erase(subject)
         self.picker.forget(subject)  # one that was settled meanwhile
@@ -90,7 +94,8 @@ def reviewing_of(
         directions=directions,
         beside=beside,
     )
-    return Reviewing(store, picker, FeedbackIntake(picker, store, clock), clock)
+    redactor = Redactor(config.extract.redaction, seed=config.seed)
+    return Reviewing(store, picker, FeedbackIntake(picker, store, clock, redact=redactor.text), clock, config.seed)
 
 
 def directions_of(config: Config) -> dict[str, Direction]:

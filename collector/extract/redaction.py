@@ -74,6 +74,10 @@ class Redactor:
             trace_state=work.text(found.trace_state),
         )
 
+    def text(self, text: str) -> str:
+        """A text that belongs to no interaction, with placeholders of its own."""
+        return _Work(self._detector, self._keep, self._clean, [text]).text(text) if self._enabled else text
+
     def _interaction(self, interaction: Interaction, work: _Work) -> Interaction:
         contexts = interaction.contexts
         return replace(

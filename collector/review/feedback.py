@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import replace
 
 from collector.pipeline.clock import Clock
@@ -17,12 +18,14 @@ MAX_COMMENT = 4_000
 
 class FeedbackIntake:
     """Takes feedback by the id of an interaction, a trace or a response, looks for it among the latest interactions,
-    and then in the store. Lives on the event loop; the store is asked in a thread."""
+    and then in the store. What was said goes through `redact` first. Lives on the event loop; the store is asked in a
+    thread."""
 
-    def __init__(self, picker: Picker, store: ReviewStore, clock: Clock) -> None:
+    def __init__(self, picker: Picker, store: ReviewStore, clock: Clock, *, redact: Callable[[str], str]) -> None:
         self._picker = picker
         self._store = store
         self._clock = clock
+        self._redact = redact
 
     async def take(
         self,
@@ -37,7 +40,8 @@ class FeedbackIntake:
     ) -> str:
         """One of `metrics.REVIEW_FEEDBACK_OUTCOMES`. `score` is in [0, 1]; a comment is cut at MAX_COMMENT."""
         now = self._clock.unix_nano() / 1e9
-        feedback = Feedback(now, score, comment[:MAX_COMMENT], source, name[:100])
+        said = self._redact(comment[:MAX_COMMENT])
+        feedback = Feedback(now, score, said, self._redact(source[:100]), self._redact(name[:100]))
         outcome = self._picker.feedback(feedback, case_id=case_id, trace_id=trace_id, response_id=response_id)
         if outcome is not None:
             return outcome

@@ -9,6 +9,7 @@ from typing import Protocol
 
 from collector.pipeline.clock import Clock
 from collector.records.decision import Fate
+from collector.records.found import Mark
 from collector.records.settled import Settled
 from collector.review.build import Builder
 from collector.review.case import Case, Feedback, Pick, Reason
@@ -126,8 +127,8 @@ class Picker:
         return [self._control(settled), self._low(settled), self._disagreeing(settled), self._caused(settled)]
 
     def _control(self, settled: Settled) -> Pick | None:
-        if self._judging and settled.decision.fate is not Fate.QUEUED:
-            return None
+        if (self._judging and settled.decision.fate is not Fate.QUEUED) or Mark.REPLAYED in settled.found.marks:
+            return None  # a replay's traffic is not a draw from the traffic
         rate = self._rate.next()
         place = self._chance(settled.found.interaction.id)
         if place >= rate:

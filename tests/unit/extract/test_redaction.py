@@ -404,6 +404,14 @@ def test_users_patterns_and_what_is_kept() -> None:
     )
 
 
+def test_a_text_of_its_own() -> None:
+    assert (
+        redactor().text("I am jane@example.com, 5550123; phone 555 0123")
+        == "I am [EMAIL_1], [PHONE_1]; phone [PHONE_1]"
+    )
+    assert redactor(enabled=False).text("jane@example.com") == "jane@example.com"
+
+
 def test_it_can_be_turned_off() -> None:
     one = replace(found(question="jane@example.com"), user="u-77")
     assert redactor(enabled=False).redact(one) is one

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from collector.pipeline.clock import ManualClock
 from collector.records.decision import Fate
 from collector.records.diagnosis import Cause
+from collector.records.found import Mark
 from collector.review.build import Builder
 from collector.review.case import Feedback, OutcomeKind, Reason
 from collector.review.feedback import FeedbackIntake
@@ -246,6 +249,13 @@ def test_control_is_drawn_from_what_was_judged() -> None:
     assert {case.id for case in made.store.each(Query())} == {"a", "b"}
 
 
+def test_a_replay_is_no_draw_from_the_traffic() -> None:
+    made = bench(control=ControlOptions(rate=1, per_day=1e9))
+    replayed = a_settled("a", judged={"f": 0.0})
+    made.picker.settle(replace(replayed, found=replace(replayed.found, marks=frozenset({Mark.REPLAYED}))))
+    assert made.reasons("a") == {Reason.LOW_SCORE}
+
+
 def test_control_is_drawn_from_all_without_a_judge() -> None:
     made = bench(control=ControlOptions(rate=1, per_day=1e9), judging=False)
     made.picker.settle(a_settled("a", local={"f": 1.0}))
@@ -375,13 +385,15 @@ def test_one_interaction_larger_than_all_memory_is_not_remembered() -> None:
 
 async def test_feedback_finds_a_case_that_memory_has_forgotten() -> None:
     made = bench(recent_interactions=0)
-    intake = FeedbackIntake(made.picker, made.store, made.clock)
+    intake = FeedbackIntake(
+        made.picker, made.store, made.clock, redact=lambda text: text.replace("jane", "[NAME]")
+    )
     made.picker.settle(a_settled("a", judged={"f": 0.0}, trace_ids=("t-1",)))
-    assert await intake.take(score=0.0, comment="c" * 5_000, trace_id="t-1") == "attached"
+    assert await intake.take(score=0.0, comment="jane " + "c" * 5_000, trace_id="t-1") == "attached"
     case = made.store.get("a")
     assert case is not None
     (kept,) = case.feedback
-    assert (kept.at_unix, kept.score, len(kept.comment)) == (NOON, 0.0, 4_000)
+    assert (kept.at_unix, kept.score, kept.comment) == (NOON, 0.0, "[NAME] " + "c" * 3_995)
     assert made.reasons("a") == {Reason.LOW_SCORE, Reason.FEEDBACK}
     assert await intake.take(score=1.0, case_id="a") == "attached"
     assert await intake.take(score=0.0, trace_id="t-9") == "unknown"
