@@ -13,14 +13,16 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
+from collector.pipeline.clock import Clock
 from collector.review.case import Case, Reason
 from collector.review.labels import BadLabel, Draft, LabelKind
-from collector.review.query import BadQuery, Query, Sort
+from collector.review.query import BadQuery, Query, Sort, Stats
 from collector.review.store import Conflict, NoCase, NothingToUndo, ReviewError, ReviewStore, StoreUnavailable
 from collector.web.links import TraceLink
 from collector.web.review.desk import Desk
 from collector.web.review.filters import Asked, problems, read
 from collector.web.review.forms import BadForm, Typed, drafts, fields, held
+from collector.web.review.held import Held
 from collector.web.review.lists import DRAWN, QUEUE, Working, following, its_turn
 from collector.web.review.shown import case_page
 from collector.web.session import TOKEN_FIELD, Sessions, clean_author
@@ -44,6 +46,7 @@ class Pages:
         templates: Environment,
         sessions: Sessions,
         desk: Desk,
+        clock: Clock,
         read_only: bool,
         link: TraceLink | None,
     ) -> None:
@@ -51,6 +54,9 @@ class Pages:
         self._templates = templates
         self._sessions = sessions
         self._desk = desk
+        # Counting reads much of a large store, and the numbers are for orientation.
+        self._piles = Held(self._count_piles, clock=clock, fresh_seconds=5, good_seconds=60)
+        self._facets = Held(store.facets, clock=clock, fresh_seconds=30, good_seconds=600)
         self._read_only = read_only
         self._link = link
 
@@ -71,21 +77,19 @@ class Pages:
     async def queue(self, request: Request) -> Response:
         """The control part in the order drawn, and the other reasons with what waits."""
 
-        def look() -> dict[str, Any]:
-            waiting = {
-                reason.value: self._store.count(Query(reason=reason, labelled=False, skipped=False), at_most=1000)
-                for reason in Reason
-                if reason is not Reason.CONTROL
-            }
-            return {
-                "rows": self._store.find(DRAWN, limit=_ENTRY_ROWS).rows,
-                "drawn": self._store.count(DRAWN, at_most=1000),
-                "waiting": {reason: number for reason, number in waiting.items() if number},
-                "stats": self._store.stats(),
-            }
+        waiting, stats = await self._piles.get()
+        rows = await run_in_threadpool(lambda: self._store.find(DRAWN, limit=_ENTRY_ROWS).rows)
+        drawn = await run_in_threadpool(lambda: self._store.count(DRAWN, at_most=1000))
+        return self.page(request, "queue", rows=rows, drawn=drawn, waiting=waiting, stats=stats)
 
-        found = await run_in_threadpool(look)
-        return self.page(request, "queue", **found)
+    def _count_piles(self) -> tuple[dict[str, int], Stats]:
+        """How many wait for each reason but the control part, which is counted at each look; and the store's size."""
+        numbers = {
+            reason.value: self._store.count(Query(reason=reason, labelled=False, skipped=False), at_most=1000)
+            for reason in Reason
+            if reason is not Reason.CONTROL
+        }
+        return {reason: number for reason, number in numbers.items() if number}, self._store.stats()
 
     async def search(self, request: Request) -> Response:
         try:
@@ -100,10 +104,10 @@ class Pages:
 
         def look() -> dict[str, Any]:
             if wrong:
-                return {"rows": (), "next": None, "number": 0, "facets": self._store.facets()}
+                return {"rows": (), "next": None, "number": 0}
             page = self._store.find(query, after=asked.after, limit=asked.limit)
             number = self._store.count(query, at_most=1000)
-            return {"rows": page.rows, "next": page.next, "number": number, "facets": self._store.facets()}
+            return {"rows": page.rows, "next": page.next, "number": number}
 
         try:
             found = await run_in_threadpool(look)
@@ -116,6 +120,7 @@ class Pages:
             given={name: value for name, value in request.query_params.multi_items() if value},
             wrong=wrong,
             listed=Working(asked).text,
+            facets=await self._facets.get(),
             status_code=400 if wrong else 200,
             **found,
         )

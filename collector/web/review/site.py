@@ -49,6 +49,7 @@ def routes(
         templates=templates,
         sessions=sessions,
         desk=Desk(review.clock),
+        clock=review.clock,
         read_only=options.read_only,
         link=TraceLink(options.trace_link) if options.trace_link else None,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Iterator
 from html.parser import HTMLParser
@@ -15,9 +16,10 @@ from collector.pipeline.clock import ManualClock
 from collector.review.case import Case, CaseResult, OutcomeKind, Pick, Reason
 from collector.review.labels import Draft, LabelKind
 from collector.review.sqlite import SqliteStore
-from collector.review.store import ReviewStore
+from collector.review.store import ReviewStore, StoreUnavailable
 from collector.web.options import Options
 from collector.web.review.desk import LOOKING_SECONDS, Desk
+from collector.web.review.held import Held
 from scorers.interaction import Damage, Field, Interaction
 from tests.support.review_pages import hostile, opened, queue_of, site, warranty
 
@@ -295,3 +297,27 @@ def test_two_people_sit_at_different_cases_until_they_leave() -> None:
     for number in range(3000):
         desk.sit(str(number), "ana")
     assert len(desk.taken("ben")) == 1000
+
+
+async def test_numbers_that_cost_much_are_a_little_old_and_never_very() -> None:
+    clock, made = ManualClock(), [0]
+
+    def make() -> int:
+        made[0] += 1
+        if made[0] == 4:
+            raise StoreUnavailable("busy")
+        return made[0]
+
+    held = Held(make, clock=clock, fresh_seconds=5, good_seconds=60)
+    assert [await held.get(), await held.get()] == [1, 1]
+    clock.advance(6)
+    assert await held.get() == 1, "given once more, and made anew meanwhile"
+    while made[0] < 2:
+        await asyncio.sleep(0)
+    clock.advance(61)
+    assert await held.get() == 3, "too old: waited for"
+    clock.advance(6)
+    assert await held.get() == 3
+    while made[0] < 4:
+        await asyncio.sleep(0)
+    assert await held.get() == 3, "what fails meanwhile leaves what there is"
