@@ -9,6 +9,7 @@ from dashboards.judge_alerts import judge_alerts
 from dashboards.kafka_alerts import kafka_alerts
 from dashboards.names import JUDGED, LOCAL, by, increase, select, series
 from dashboards.options import DAY, HOUR, Options
+from dashboards.state_alerts import state_alerts
 
 HALF_HOUR = HOUR // 2
 QUARTER = HOUR // 4
@@ -21,6 +22,7 @@ def health_alerts(options: Options) -> list[Alert]:
         *_contents(options),
         *judge_alerts(options),
         *kafka_alerts(options),
+        *state_alerts(options),
         *_process(options),
         *_conservation(options),
     ]
@@ -251,7 +253,7 @@ def _process(options: Options) -> list[Alert]:
             category="pipeline",
             summary="groundwatch ended without draining ({{ $labels.instance }})",
             description="The process before this one was killed or crashed within the last hour; open traces and "
-            "queued jobs were lost.",
+            "queued jobs were lost, but for those that a spool or Kafka gives again.",
         ),
         Alert(
             "GroundwatchWeightsCapped",
@@ -298,6 +300,7 @@ def laws(options: Options) -> list[tuple[str, str, str, str, float, str]]:
         return increase(spec, options.time(300), (*one, *extra), *matchers)
 
     hinted = 'reason!~"no_hint|moved"'
+    repeated = total(metrics.INTERACTIONS_REPEATED, 'noticed="settled"')
     return [
         (
             "items",
@@ -341,10 +344,10 @@ def laws(options: Options) -> list[tuple[str, str, str, str, float, str]]:
         ),
         (
             "settled",
-            "Interactions: not filtered is not settled + moved + in judging",
+            "Interactions: not filtered is not settled + moved + repeated + in judging",
             total(metrics.INTERACTIONS, 'fate!="filtered"'),
-            f"{total(metrics.SETTLED)} + {total(metrics.INTERACTIONS_MOVED)} + {total(metrics.JUDGING_QUEUE_JOBS)} "
-            f"+ {total(metrics.JUDGING_RUNNING)}",
+            f"{total(metrics.SETTLED)} + {total(metrics.INTERACTIONS_MOVED)} + {repeated} "
+            f"+ {total(metrics.JUDGING_QUEUE_JOBS)} + {total(metrics.JUDGING_RUNNING)}",
             0.05,
             passed(metrics.INTERACTIONS_FOUND),
         ),

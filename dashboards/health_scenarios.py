@@ -9,11 +9,20 @@ from collector.telemetry.spec import MetricSpec
 from dashboards.kafka_scenarios import kafka_scenarios
 from dashboards.names import series
 from dashboards.scenarios import MINUTES, Fed, Labels, Scenario, grows, is_at
+from dashboards.state_scenarios import state_scenarios
 
 
 def health_scenarios() -> list[Scenario]:
     """All of them."""
-    return [*_arrival(), *_contents(), *_judge(), *_process(), *_conservation(), *kafka_scenarios()]
+    return [
+        *_arrival(),
+        *_contents(),
+        *_judge(),
+        *_process(),
+        *_conservation(),
+        *kafka_scenarios(),
+        *state_scenarios(),
+    ]
 
 
 def _arrival() -> list[Scenario]:
@@ -244,6 +253,7 @@ def _conservation() -> list[Scenario]:
             part(metrics.INTERACTIONS, 20, fate="queued"),
             part(metrics.SETTLED, 20, fate="queued"),
             grows(metrics.INTERACTIONS_MOVED, 0, at=one),
+            part(metrics.INTERACTIONS_REPEATED, 0, noticed="settled"),
             is_at(metrics.JUDGING_QUEUE_JOBS, 0, at=one),
             is_at(metrics.JUDGING_RUNNING, 0, at=one),
             grows(metrics.JUDGING_QUEUED, 20, at={**one, **faithfulness}),
