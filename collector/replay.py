@@ -69,7 +69,8 @@ Item = Batch | ReleasedTrace
 
 @dataclass(slots=True)
 class Report:
-    """What became of a replay. `lost` are messages, events and cases that were not written."""
+    """What became of a replay. `rejected` are spans, log records and plain records that could not be read, `lost`
+    messages, events and cases that were not written."""
 
     requests: int = 0
     rejected: int = 0
@@ -114,19 +115,19 @@ class Replay:
         *,
         logger: logging.Logger,
         judge: bool = True,
-        traces_per_second: float | None = None,
+        per_second: float | None = None,
         done: frozenset[str] = frozenset(),
         more: Sequence[Sink] = (),
         step: Callable[[bool, bool], object] = lambda _failed, _skipped: None,
     ) -> None:
-        """`step` hears of every interaction whether something failed and whether it was passed over. Raises
-        StartError."""
+        """`per_second` is how many interactions go in a second, those that are passed over not counted. `step` hears
+        of every interaction whether something failed and whether it was passed over. Raises StartError."""
         if not judge:
             config = config.model_copy(update={"judge": None})
         self._config = config
         self._done = done
         self._step = step
-        self._period = 0.0 if traces_per_second is None else 1 / traces_per_second
+        self._period = 0.0 if per_second is None else 1 / per_second
         self._next_at = 0.0
         self.report = Report()
         self._clock = SystemClock()
@@ -308,10 +309,9 @@ class Replay:
         """Hand on what assembly released, at the asked pace, as fast as the stages take it without shedding."""
         while self._waiting:
             await self._until(self._has_room)
-            now = self._clock.monotonic()
-            if self._next_at > now:
-                await asyncio.sleep(self._next_at - now)
-            self._next_at = max(now, self._next_at) + self._period
+            early = self._next_at - self._clock.monotonic()
+            if early > 0:
+                await asyncio.sleep(early)
             self.report.traces += 1
             self._screening.accept(self._waiting.popleft())
         await asyncio.sleep(0)
@@ -336,7 +336,7 @@ class Replay:
             await asyncio.to_thread(self._review.store.flush)
 
     async def _stop(self, tasks: Sequence[asyncio.Task[None]], seconds: float) -> None:
-        await self._screening.stop(0)
+        await self._screening.stop(seconds)
         await self._pool.stop(0)
         if self._judging is not None and self._judge is not None:
             await self._judging.drain(seconds)
@@ -362,6 +362,7 @@ class Replay:
             self.report.skipped += 1
             self._step(False, True)
             return
+        self._next_at = max(self._clock.monotonic(), self._next_at) + self._period
         marked = replace(found, marks=found.marks | {Mark.REPLAYED})
         self._flow.screened(replace(screened, found=marked))
 
@@ -374,6 +375,8 @@ class Replay:
         self._step(failed, False)
 
     def _count(self) -> None:
+        later = self._telemetry.registry.get_sample_value(metrics.ITEMS_MALFORMED_LATER.name)
+        self.report.rejected += int(later or 0)
         if self._results is not None:
             self._written("results", metrics.RESULTS_MESSAGES.name, ("sent",))
         if self._events is not None:

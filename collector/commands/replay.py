@@ -5,12 +5,13 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
+import signal
 import sys
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import ExitStack
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 
 from collector import __version__
 from collector.commands.common import add_config_argument, read_config
@@ -81,10 +82,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--token-env", metavar="NAME", help="environment variable with the token that --into-sums presents"
     )
     parser.add_argument(
-        "--rate",
-        type=_rate,
-        metavar="N",
-        help="at most N traces (or records) a second; with --into-sums: requests",
+        "--rate", type=_rate, metavar="N", help="at most N interactions a second; with --into-sums: requests"
     )
     parser.add_argument("--no-judge", action="store_true", help="screen only, and ask no judge")
     parser.add_argument("--no-progress", action="store_true", help="no progress on standard error")
@@ -132,7 +130,7 @@ def run(args: argparse.Namespace) -> int:
                 os.environ,
                 logger=configure_logging(config),
                 judge=not args.no_judge,
-                traces_per_second=args.rate,
+                per_second=args.rate,
                 done=done,
                 more=more,
                 step=lambda failed, skipped: progress.step(failed=failed, skipped=skipped),
@@ -145,7 +143,9 @@ def run(args: argparse.Namespace) -> int:
                     ]
                 )
             try:
-                asyncio.run(replay.run(_items(args, config, problems)))
+                asyncio.run(_until_asked(replay.run(_items(args, config, problems))))
+            except asyncio.CancelledError:
+                problems.append("stopped by SIGTERM; the same command with the same --output goes on")
             except (UnreadableFile, Unreplayable, KafkaUnusable) as error:
                 problems.append(str(error))
             finally:
@@ -155,6 +155,14 @@ def run(args: argparse.Namespace) -> int:
         sys.stderr.write(f"groundwatch replay: {error}\n")
         return 2
     return 1 if problems or any(replay.report.lost.values()) else 0
+
+
+async def _until_asked(work: Coroutine[Any, Any, object]) -> None:
+    """Do it, or cancel it at SIGTERM as at SIGINT."""
+    task = asyncio.current_task()
+    assert task is not None
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+    await work
 
 
 def _resend(args: argparse.Namespace, config: Config) -> int:
@@ -309,7 +317,9 @@ def _tell(report: Report, problems: list[str]) -> None:
     if report.failed:
         lines.append(f"{report.failed} interaction(s) with something that could not be measured")
     if report.rejected:
-        lines.append(f"{report.rejected} span(s) or log record(s) could not be read and were left out")
+        lines.append(
+            f"{report.rejected} span(s), log record(s) or plain record(s) could not be read and were left out"
+        )
     lines += [f"written: {count} {what}" for what, count in report.written.items()]
     lines += [f"NOT written: {count} {what}" for what, count in report.lost.items() if count]
     sys.stderr.write("".join(f"{line}\n" for line in (*lines, *problems)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import random
@@ -146,7 +147,11 @@ async def test_plain_records_need_no_assembly() -> None:
     settled: list[Settled] = []
     record = {"question": "q?", "contexts": ["It is closed on Fridays."], "response": "It is closed on Fridays."}
     item = ReleasedTrace("t/0/7", (), (), Release.QUIET, True, 0, record=json.dumps(record).encode())
-    await Replay(configuration(), {}, logger=LOGGER, more=[settled.append]).run(several([item]))
+    unreadable = ReleasedTrace("t/0/8", (), (), Release.QUIET, True, 0, record=b'{"question": 7}')
+    report = await Replay(configuration(), {}, logger=LOGGER, more=[settled.append]).run(
+        several([item, unreadable])
+    )
+    assert report.rejected == 1
     assert [one.found.interaction.question for one in settled] == ["q?"]
     assert Mark.REPLAYED in settled[0].found.marks
 
@@ -163,6 +168,29 @@ async def test_a_replay_that_is_cut_off_replays_what_it_has_and_raises() -> None
     with pytest.raises(OSError, match="the disk is gone"):
         await replay.run(broken())
     assert len(settled) == replay.report.interactions == 3
+
+
+async def test_a_replay_that_is_stopped_settles_what_is_under_way() -> None:
+    settled: list[Settled] = []
+
+    async def endless() -> AsyncIterator[ReleasedTrace]:
+        number = 0
+        while True:
+            number += 1
+            record = {"question": "q?", "contexts": ["It is closed on Fridays."], "response": "Closed."}
+            yield ReleasedTrace(
+                f"t/0/{number}", (), (), Release.QUIET, True, 0, record=json.dumps(record).encode()
+            )
+
+    replay = Replay(configuration(), {}, logger=LOGGER, per_second=1_000, more=[settled.append])
+    running = asyncio.create_task(replay.run(endless()))
+    async with asyncio.timeout(30):
+        while len(settled) < 5:
+            await asyncio.sleep(0)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert len(settled) == replay.report.interactions == replay.report.traces
 
 
 async def test_cases_for_review_are_marked_and_none_is_of_the_fair_share(tmp_path: Path) -> None:
@@ -253,8 +281,6 @@ async def test_a_range_of_a_topic_by_offset_and_by_time(kafka: KafkaCluster) -> 
 
 
 async def test_a_topic_is_replayed_into_the_results_topic(kafka: KafkaCluster, tmp_path: Path) -> None:
-    import asyncio
-
     from tests.integration.test_results_topic_kafka import create, read
 
     dice = random.Random(9)
