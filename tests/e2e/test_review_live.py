@@ -59,5 +59,34 @@ def test_low_scores_feedback_and_the_control_part_become_cases(
     assert len(cases(again, reason="feedback")["cases"]) == 2  # type: ignore[arg-type]  # as above
 
 
+def test_a_session_is_erased_by_the_id_that_the_application_knows(
+    start_sidecar: StartSidecar, tmp_path: Path
+) -> None:
+    sidecar = start_sidecar(
+        review={"pick": {"control": {"rate": 1}}}, process={"state_dir": str(tmp_path / "state")}
+    )
+    dice = random.Random(8)
+    mine, other = (dice.randbytes(16) for _ in range(2))
+    sidecar.send(body(rag_trace(dice, trace_id=mine, session="session-of-jane")))
+    sidecar.send(body(rag_trace(dice, trace_id=other, session="session-of-joe")))
+    sidecar.wait(
+        lambda now: now.total("groundwatch_review_cases_total", outcome="stored") == 2, "both are written"
+    )
+    erase = {"kind": "session", "id": "session-of-jane"}
+    token = sidecar.get("/api/v1/review/session").json()["csrf_token"]
+    reply = sidecar.client.post(
+        f"{sidecar.http}/api/v1/review/erase", json=erase, headers={"x-groundwatch-csrf": token}
+    )
+    assert reply.status_code == 200, reply.text
+    assert len(reply.json()["case_ids"]) == 1
+    assert len(cases(sidecar)["cases"]) == 1  # type: ignore[arg-type]  # the API's JSON
+    # Neither the store nor memory can make it a case again.
+    told = {"trace_id": mine.hex(), "score": 0}
+    assert sidecar.client.post(f"{sidecar.http}/api/v1/feedback", json=told).status_code == 404
+    files = b"".join(file.read_bytes() for file in (tmp_path / "state").glob("review.sqlite*"))
+    assert mine.hex().encode() not in files
+    assert other.hex().encode() in files
+
+
 def test_without_a_directory_there_is_no_review(sidecar: Sidecar) -> None:
     assert sidecar.get("/api/v1/review/cases").status_code == 404
