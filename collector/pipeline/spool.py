@@ -25,6 +25,8 @@ _ERASE_SECONDS = 0.2
 """What is settled within this time is deleted together."""
 _RETRY_SECONDS = 1.0
 _PROBE_BYTES = 65_536
+_WRITING_BYTES = 64 * 1024 * 1024
+"""What may be on its way to the disk, and so in memory: a disk that hangs must not fill it."""
 
 Body = tuple[str, str, bytes]
 """Signal, encoding, and the body of a request of that."""
@@ -53,7 +55,8 @@ class Entry:
 class Spool:
     """Requests in the order in which they came. Belongs to the event loop; only the writing is done by a thread.
 
-    `max_bytes` bounds the content that waits; one request may go over it. While it is `full`, or `failing` (nothing can
+    `max_bytes` bounds the content that waits, and 64 MiB what is on its way to the disk; one request may go over them.
+    While it is `full`, or `failing` (nothing can
     be written: the disk is full), ask for nothing to be kept and have the client try again in `retry_seconds`. It finds
     out by itself when there is room again.
     """
@@ -81,6 +84,7 @@ class Spool:
         self._settled: list[int] = []
         self._unwritten: dict[int, _Row] = {}
         self._erasing: asyncio.TimerHandle | None = None
+        self._writing = 0
         self.bytes = 0
         self.failing: str | None = None
         self.no_room: Callable[[], bool] = lambda: False
@@ -92,7 +96,7 @@ class Spool:
 
     @property
     def full(self) -> bool:
-        return self.bytes >= self._max_bytes or self.no_room()
+        return self.bytes >= self._max_bytes or self._writing >= _WRITING_BYTES or self.no_room()
 
     @property
     def left(self) -> int:
@@ -164,13 +168,19 @@ class Spool:
         return self._writer is not None and await self._done(self._writer.submit(_nothing), ())
 
     async def _done(self, written: asyncio.Future[None], rows: Sequence[_Row]) -> bool:
-        written.add_done_callback(partial(self._inserted, rows))
+        size = sum(len(row[3]) for row in rows)
+        self._writing += size
+        written.add_done_callback(lambda done: self._ended(rows, size, done))
         try:
             await asyncio.shield(written)
         except sqlite3.Error:
             return False
         self._reached("spool.before_acknowledge")
         return True
+
+    def _ended(self, rows: Sequence[_Row], size: int, done: asyncio.Future[None]) -> None:
+        self._writing -= size
+        self._inserted(rows, done)
 
     def _inserted(self, rows: Sequence[_Row], done: asyncio.Future[None]) -> None:
         """What could not be written is held, and written when it can be: the client gives it again, and then its spans

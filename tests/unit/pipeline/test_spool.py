@@ -6,6 +6,7 @@ import asyncio
 import os
 import sqlite3
 import subprocess
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -156,6 +157,27 @@ async def test_it_is_full_where_what_comes_behind_has_no_room(world: World) -> N
     assert not spool.full
     spool.no_room = lambda: True
     assert spool.full
+
+
+async def test_a_disk_that_hangs_fills_no_memory(world: World) -> None:
+    hangs = threading.Event()
+
+    def reached(point: str) -> None:
+        if point == "spool.before_commit":
+            hangs.wait(10)
+
+    spool = Spool(world.path, SpoolOptions(), full_sync=False, watcher=world.watched, reached=reached)
+    spool.open()
+    waiting = []
+    while not spool.full:
+        waiting.append(asyncio.ensure_future(Entry(spool).keep([body(bytes(8 * MIB))])))
+        await asyncio.sleep(0)
+        assert len(waiting) <= 8
+    hangs.set()
+    assert all(await asyncio.gather(*waiting))
+    assert spool.bytes == len(waiting) * 8 * MIB
+    await kept(spool)
+    await spool.close()
 
 
 async def test_what_could_not_be_written_is_written_when_it_can_be(world: World) -> None:
