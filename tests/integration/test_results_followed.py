@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sqlite3
+import subprocess
 import time
+from contextlib import closing, suppress
+from functools import partial
 from pathlib import Path
 
 import pytest
 from aiokafka import AIOKafkaProducer
 
+from collector.demo.processes import environment
 from collector.pipeline.kafka_client import KafkaClientOptions, KafkaUnusable
 from collector.receivers.kafka_follow import follow_topic
 from collector.records.result_json import encode, from_settled
 from tests.integration.test_results_topic_kafka import create
 from tests.support.kafka.cluster import KafkaCluster
 from tests.support.review_settled import a_settled
-from tests.support.sidecar import run_command
+from tests.support.sidecar import COMMAND, run_command
+from tests.support.waiting import until
 
 
 async def write(bootstrap: str, topic: str, *values: bytes | None) -> None:
@@ -98,3 +104,58 @@ async def test_results_of_many_processes_become_cases_of_one_store(kafka: KafkaC
     assert kept >= 2
     code, out, _ = await asyncio.to_thread(run_command, *command)
     assert (code, out.split(": ")[1].split(" are kept")[0]) == (0, f"0 cases from 0 interactions; {kept}")
+
+
+async def test_a_follower_takes_what_comes_until_it_is_asked_to_stop(kafka: KafkaCluster, tmp_path: Path) -> None:
+    await create(kafka.bootstrap, "to-follow")
+    config = tmp_path / "groundwatch.yaml"
+    config.write_text(
+        json.dumps(
+            {
+                "export": {"kafka": {"brokers": kafka.bootstrap, "topic": "to-follow"}},
+                "review": {"path": str(tmp_path / "review.sqlite"), "max_age_days": 100_000},
+            }
+        ),
+        encoding="utf-8",
+    )
+    follower = subprocess.Popen(  # noqa: ASYNC220  # starting it takes no time, and the test waits otherwise
+        [
+            COMMAND,
+            "review",
+            "ingest",
+            "--topic",
+            "to-follow",
+            "--follow",
+            "--control",
+            "judged",
+            "-c",
+            str(config),
+        ],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        env=environment({}),
+        text=True,
+    )
+    try:
+        for number in range(2):
+            low = from_settled(a_settled(f"low-{number}", judged={"faithfulness": 0.1}), content=True)
+            await write(kafka.bootstrap, "to-follow", encode(low))
+            await asyncio.to_thread(
+                until, partial(cases, tmp_path / "review.sqlite", number + 1), "a case more", seconds=60
+            )
+        follower.terminate()
+        out, _ = await asyncio.to_thread(follower.communicate, timeout=30)
+    finally:
+        follower.kill()
+        follower.wait(10)
+    assert follower.returncode == 0
+    assert "2 cases from 2 interactions" in out
+
+
+def cases(path: Path, count: int) -> bool:
+    """Whether the store holds so many."""
+    if not path.exists():
+        return False
+    with suppress(sqlite3.Error), closing(sqlite3.connect(path)) as connection:
+        return bool(connection.execute("SELECT count(*) FROM cases").fetchone()[0] == count)
+    return False
