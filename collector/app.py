@@ -35,6 +35,7 @@ from collector.parts import (
     kafka_of,
     kafka_results_of,
     needs_restart,
+    settling,
     start_lines,
 )
 from collector.pipeline.clock import SystemClock
@@ -267,6 +268,7 @@ def build(
         waiting=lambda: (screening.waiting, screening.waiting_bytes),
         full=lambda: results is not None and results.full,
         dropped=drop_lost,
+        settle=settling(results, books),
         health=health.set,
         clock=clock,
         telemetry=telemetry,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -17,6 +17,7 @@ from collector.exporters.kafka_producer import connect
 from collector.exporters.otlp_client import make_exporter
 from collector.exporters.otlp_events import EvaluationEvents
 from collector.extract.extractor import trace_hints
+from collector.pipeline.books import Books
 from collector.pipeline.clock import Clock
 from collector.pipeline.kafka_client import KafkaUnusable, client_arguments, require_kafka
 from collector.receivers.auth import Authenticator, NoTokens, providers
@@ -35,6 +36,10 @@ if TYPE_CHECKING:
 
 _LOG_EVENT_HINTS = (b"gen_ai.operation.name", b"gen_ai.system")
 """Spans with these may have their content in log records, which come in requests of their own, mostly later."""
+
+
+_SETTLE_SECONDS = 1.0
+"""How long a partition that moves may wait for results that are under way to their topic."""
 
 
 class StartError(Exception):
@@ -136,6 +141,7 @@ def kafka_of(
     waiting: Callable[[], tuple[int, int]],
     full: Callable[[], bool],
     dropped: Callable[[], None],
+    settle: Callable[[], Awaitable[None]],
     health: Callable[[str, str | None], None],
     clock: Clock,
     telemetry: Telemetry,
@@ -171,11 +177,24 @@ def kafka_of(
         records=records,
         fill=fill,
         dropped=dropped,
+        settle=settle,
         health=health,
         clock=clock,
         telemetry=telemetry,
         events=events,
     )
+
+
+def settling(results: KafkaResults | None, books: Books | None) -> Callable[[], Awaitable[None]]:
+    """What settles, as far as it soon can be, what has been counted: results to their topic, books to their file."""
+
+    async def settle() -> None:
+        if results is not None:
+            await results.flush(_SETTLE_SECONDS)
+        if books is not None:
+            await books.commit()
+
+    return settle
 
 
 def judge_line(config: Config, judge: Judge | None) -> str:

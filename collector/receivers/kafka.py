@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
@@ -57,13 +57,16 @@ class KafkaReceiver:
         records: Records,
         fill: Callable[[], float],
         dropped: Callable[[], None],
+        settle: Callable[[], Awaitable[None]],
         health: Callable[[str, str | None], None],
         clock: Clock,
         telemetry: Telemetry,
         events: Events,
     ) -> None:
         """`fill` tells how full what comes next is: from 1 on partitions are paused. `dropped` is called when receipts
-        were lost to another replica. `health` takes the reason why this is not ready, or None."""
+        were lost to another replica; `settle` before the commit at which partitions may move: what was counted here
+        should be settled by then, or it is counted there too. `health` takes the reason why this is not ready, or
+        None."""
         self._options = options
         self._environ = environ
         self._fill = fill
@@ -84,7 +87,7 @@ class KafkaReceiver:
             clock=clock,
             telemetry=telemetry,
         )
-        self._group = Group(options, telemetry=telemetry, events=events, dropped=dropped)
+        self._group = Group(options, telemetry=telemetry, events=events, dropped=dropped, settle=settle)
         self._consumer: AIOKafkaConsumer | None = None
         self._task: asyncio.Task[None] | None = None
         self._polling: asyncio.Task[None] | None = None

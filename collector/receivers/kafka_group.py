@@ -8,6 +8,7 @@ what was made of its unsettled messages is dropped, and its new owner reads them
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import partial
 
@@ -25,6 +26,7 @@ from collector.telemetry.events import Count, Event, Events, Level
 from collector.telemetry.instruments import Telemetry
 
 _COMMIT_SECONDS = 10.0
+_SETTLE_SECONDS = 5.0
 _RETRY_SECONDS = 0.5
 _LEAST_ROOM = 64
 _Places = Iterable[TopicPartition]
@@ -41,12 +43,15 @@ class Group:
         telemetry: Telemetry,
         events: Events,
         dropped: Callable[[], None],
+        settle: Callable[[], Awaitable[None]],
     ) -> None:
-        """`dropped` is called when receipts were lost, so that those who hold some let go of what they made."""
+        """`dropped` is called when receipts were lost, so that those who hold some let go of what they made. `settle`
+        settles what has been counted, before the commit at a rebalance."""
         self._options = options
         self._telemetry = telemetry
         self._events = events
         self._dropped = dropped
+        self._settle = settle
         self._room = options.offset_metadata_bytes
         self._consumer: AIOKafkaConsumer | None = None
         self._admin: AIOKafkaAdminClient | None = None
@@ -95,6 +100,9 @@ class Group:
         await self._stop_placing()
         if self.placed:
             self._telemetry.inc(metrics.KAFKA_REBALANCES)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_SETTLE_SECONDS):
+                    await self._settle()
             await self.commit()
         self.placed.clear()
 

@@ -149,6 +149,10 @@ class Decodes:
         self._seen(len(batch.receipts or ()))
 
 
+async def nothing() -> None:
+    """No books to write, no results to send."""
+
+
 async def ours(bootstrap: str, topic: str, count: int, *, assembled: bool) -> float:
     """CPU seconds of the receiver with border and receipts, until every message is settled; `assembled`: with the
     assembler behind it, else with an intake that decodes as the floor does."""
@@ -183,6 +187,7 @@ async def ours(bootstrap: str, topic: str, count: int, *, assembled: bool) -> fl
         records=release,
         fill=lambda: 0.0,
         dropped=assembler.drop_lost,
+        settle=nothing,
         health=lambda component, reason: None,
         clock=clock,
         telemetry=telemetry,

@@ -40,6 +40,7 @@ class Member:
         self.line = line if line is not None else Line(handle)
         self.reasons: dict[str, str] = {}
         self.said: list[str] = []
+        self.settles = 0
         self.receiver = KafkaReceiver(
             KafkaOptions.model_validate(
                 {**QUICK, "brokers": bootstrap, "topics": topics, "group_id": group, **options}
@@ -49,11 +50,15 @@ class Member:
             records=self.line.screening.accept,
             fill=fill,
             dropped=self._drop,
+            settle=self._settle,
             health=self._health,
             clock=self.line.clock,
             telemetry=self.line.telemetry,
             events=Events(self.line.telemetry, self.line.clock, logging.getLogger(LOG)),
         )
+
+    async def _settle(self) -> None:
+        self.settles += 1
 
     def _drop(self) -> None:
         self.line.assembler.drop_lost()
