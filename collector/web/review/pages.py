@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from http import HTTPStatus
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
@@ -15,7 +16,7 @@ from starlette.routing import Route
 
 from collector.pipeline.clock import Clock
 from collector.review.case import Case, Reason
-from collector.review.labels import BadLabel, Draft, LabelKind
+from collector.review.labels import BadLabel, Draft, LabelKind, in_effect
 from collector.review.query import BadQuery, Query, Sort, Stats
 from collector.review.store import Conflict, NoCase, NothingToUndo, ReviewError, ReviewStore, StoreUnavailable
 from collector.web.links import TraceLink
@@ -33,6 +34,7 @@ _POLICY = (
     "form-action 'self'; frame-ancestors 'none'"
 )
 """These pages have one script, of our own, for the keys."""
+_NO_NAME = "Say who you are: a name is needed."
 _READ_ONLY = "labels can not be changed here: web.read_only is set"
 
 
@@ -164,13 +166,13 @@ class Pages:
         if author is None:
             author = clean_author(form.get("author", ""))
         if author is None:
-            return await self._case(request, case, working, typed=form, wrong="Say who you are: a name is needed.")
+            return await self._case(request, case, working, typed=form, since=revision, wrong=_NO_NAME)
         skip = form.get("act") == "skip"
         try:
             given = [Draft(LabelKind.SKIP)] if skip else drafts(form, case.in_effect, author)
             if not given:
                 wrong = "Nothing was labelled: choose something, or skip the case."
-                return await self._case(request, case, working, typed=form, wrong=wrong)
+                return await self._case(request, case, working, typed=form, since=revision, wrong=wrong)
 
             def store() -> Case:
                 in_order = working.in_order and its_turn(self._store, case_id)
@@ -180,7 +182,7 @@ class Pages:
 
             saved = await run_in_threadpool(store)
         except BadLabel as error:
-            return await self._case(request, case, working, typed=form, wrong=f"{error}.")
+            return await self._case(request, case, working, typed=form, since=revision, wrong=f"{error}.")
         except Conflict as conflict:
             return await self._case(
                 request, conflict.case, working, typed=form, since=conflict.expected_revision, status_code=409
@@ -229,11 +231,11 @@ class Pages:
         shown = await run_in_threadpool(case_page, case, full=full)
         if author is not None:
             self._desk.sit(case.id, author)
+        meanwhile = [label for label in case.labels if since is not None and label.revision > since]
         values = held(shown.effect, author)
         if typed is not None:
             ours = {name: value for name, value in typed.items() if value or name in values.values}
-            golden = typed.get("golden", "") if "shown_golden" in typed else values.of("golden")
-            values = Typed({**values.values, **ours, "golden": golden})
+            values = Typed({**values.values, **ours, "golden": _golden(typed, case, since)})
         origin = case.origin
         trace_id = origin.trace_ids[0] if origin.trace_ids else ""
         params = request.query_params
@@ -247,8 +249,8 @@ class Pages:
             working=working,
             typed=values,
             wrong=wrong,
-            meanwhile=[label for label in case.labels if since is not None and label.revision > since],
-            conflict=since is not None,
+            meanwhile=meanwhile,
+            conflict=bool(meanwhile) or status_code == HTTPStatus.CONFLICT,
             others=self._desk.others(case.id, author),
             trace_link=self._link.of(
                 trace_id=trace_id, span_id=origin.span_id, service=origin.service, session=origin.session or ""
@@ -345,13 +347,22 @@ class Pages:
                 "the form was old, or came from elsewhere: open the page again",
             )
         wrong = "Nothing was saved: the page was older than this process. What you typed is kept; save it again."
-        reply = await self._case(request, case, Working.of(form.get("from", "")), typed=form, wrong=wrong)
+        working, since = Working.of(form.get("from", "")), _number(form.get("revision"))
+        reply = await self._case(request, case, working, typed=form, since=since, wrong=wrong)
         reply.status_code = 403
         return reply
 
 
 def _case_address(case_id: str, working: Working, **more: str) -> str:
     return "/review/case?" + urlencode({"id": case_id, "from": working.text, **more}, errors="replace")
+
+
+def _golden(typed: Mapping[str, str], case: Case, since: int | None) -> str:
+    """The box of the golden set as it is shown again: what the author changed, else what holds by now, since what
+    others did meanwhile must not be taken back unseen."""
+    before = in_effect([label for label in case.labels if since is None or label.revision <= since]).golden
+    now, said = case.in_effect.golden, bool(typed.get("golden"))
+    return "true" if (said if "shown_golden" in typed and said != before else now) else ""
 
 
 def _revision(form: Mapping[str, str]) -> int:

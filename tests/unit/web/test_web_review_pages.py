@@ -191,7 +191,16 @@ async def test_a_conflict_shows_what_the_other_did_and_keeps_what_one_typed(stor
         assert 'name="revision" value="1"' in reply.text
         undo = await send(http, "/review/undo", id=CASE, revision="0")
         assert undo.status_code == 409
-        nothing = await send(http, "/review/undo", id=CASE, revision="1")
+        # What the other put into the golden set is not taken back by a box that was never touched.
+        store.label(CASE, [Draft(LabelKind.GOLDEN, True)], author="ben", expected_revision=1)
+        reply = await send(http, "/review/label", **{**form, "revision": "1", "shown_golden": "1"})
+        assert re.search(r'name="golden" value="true"[^>]* checked', reply.text)
+        # Nothing chosen on a page that others have gone past: told of both.
+        late = await send(http, "/review/label", id=CASE, revision="1", shown_golden="1", golden="true")
+        assert late.status_code == 422
+        assert "Nothing was labelled" in late.text
+        assert "Somebody was there first" in late.text
+        nothing = await send(http, "/review/undo", id=CASE, revision="2")
         assert nothing.status_code == 400
 
 
