@@ -159,7 +159,9 @@ class Group:
                 return  # the next assignment places its own
             for place in places:
                 self._place_one(place, _commit_of(held.get(place)), first[place], end[place])
-                consumer.seek(place, self.partitions[place].fetch_from)
+                partition = self.partitions[place]
+                partition.highwater = max(partition.highwater, end[place])
+                consumer.seek(place, partition.fetch_from)
             self.placed |= mine
             await (
                 self.commit()

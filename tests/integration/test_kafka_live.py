@@ -410,3 +410,22 @@ async def test_a_broker_that_restarts(kafka: KafkaCluster, join: Join, name: str
     await member.stop()
     held = await committed(kafka.bootstrap, name)
     assert sum(one.offset for one in held.values()) == 30
+
+
+async def test_a_static_member_that_restarts_moves_no_partition(
+    kafka: KafkaCluster, join: Join, name: str
+) -> None:
+    await make_topics(kafka.bootstrap, {name: 4})
+    other = await join(name, group_instance_id="other", session_timeout_seconds=20)
+    first = await join(name, group_instance_id="mine", session_timeout_seconds=20)
+    both = [other, first]
+    await until(both, lambda: [len(one.receiver._group.placed) for one in both] == [2, 2], "they share")
+    rebalances = other.count(metrics.KAFKA_REBALANCES)
+    mine = set(first.receiver._group.placed)
+    await first.stop()
+    second = await join(name, group_instance_id="mine", session_timeout_seconds=20)
+    await until([other, second], lambda: len(second.receiver._group.placed) == 2, "it is back")
+    assert second.receiver._group.placed == mine
+    await produce(kafka.bootstrap, [record(name, f"{number}") for number in range(12)])
+    await until([other, second], lambda: len(other.ids) + len(second.ids) == 12, "all are settled")
+    assert other.count(metrics.KAFKA_REBALANCES) == rebalances
