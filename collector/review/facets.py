@@ -1,4 +1,4 @@
-"""Which values filters can take, counted over all cases."""
+"""Which values filters can take, and how many cases have each: read from counts that the database keeps."""
 
 from __future__ import annotations
 
@@ -7,45 +7,42 @@ import sqlite3
 from collector.review.query import Facets
 
 _MOST = 100
-"""Values listed of each."""
+"""Values listed of each, and segments."""
 _SEGMENT = "segment."
+_METRIC = "metric."
 
 
 def facets(connection: sqlite3.Connection) -> Facets:
-    tags: dict[str, dict[str, int]] = {}
-    for name, value, cases in connection.execute(
-        "SELECT name, value, count(*) AS cases FROM tags WHERE name <> 'trace' GROUP BY name, value "
-        "ORDER BY cases DESC, value"
-    ):
-        values = tags.setdefault(name, {})
-        if len(values) < _MOST:
-            values[value] = cases
-    metrics = connection.execute(
-        "SELECT metric, kind, count(*) AS cases FROM scores WHERE kind <> '' GROUP BY metric, kind "
-        "ORDER BY cases DESC, metric, kind LIMIT ?",
-        (_MOST,),
-    )
+    segments = _names(connection, _SEGMENT)
+    metrics = {
+        (metric, name.removeprefix(_METRIC)): cases
+        for name in _names(connection, _METRIC)
+        for metric, cases in _values(connection, name).items()
+    }
     return Facets(
-        services=_column(connection, "service"),
-        service_versions=_column(connection, "service_version"),
-        prompt_versions=_column(connection, "prompt_version"),
-        models=_column(connection, "model"),
-        causes=_column(connection, "cause"),
-        reasons=tags.get("reason", {}),
-        marks=tags.get("mark", {}),
-        metrics={(metric, kind): cases for metric, kind, cases in metrics},
-        segments={
-            name.removeprefix(_SEGMENT): values
-            for name, values in sorted(tags.items())
-            if name.startswith(_SEGMENT)
-        },
-        authors=tags.get("author", {}),
+        services=_values(connection, "service"),
+        service_versions=_values(connection, "service_version"),
+        prompt_versions=_values(connection, "prompt_version"),
+        models=_values(connection, "model"),
+        causes=_values(connection, "cause"),
+        reasons=_values(connection, "reason"),
+        marks=_values(connection, "mark"),
+        metrics=dict(sorted(metrics.items(), key=lambda one: (-one[1], one[0]))),
+        segments={name.removeprefix(_SEGMENT): _values(connection, name) for name in segments},
+        authors=_values(connection, "author"),
     )
 
 
-def _column(connection: sqlite3.Connection, name: str) -> dict[str, int]:
-    statement = (
-        f"SELECT {name}, count(*) AS cases FROM cases WHERE {name} IS NOT NULL "  # noqa: S608  # a name of our own
-        f"GROUP BY {name} ORDER BY cases DESC, {name} LIMIT ?"
+def _values(connection: sqlite3.Connection, name: str) -> dict[str, int]:
+    found = connection.execute(
+        "SELECT value, cases FROM counts WHERE name = ? ORDER BY cases DESC, value LIMIT ?", (name, _MOST)
     )
-    return dict(connection.execute(statement, (_MOST,)))
+    return dict(found)
+
+
+def _names(connection: sqlite3.Connection, prefix: str) -> list[str]:
+    found = connection.execute(
+        "SELECT DISTINCT name FROM counts WHERE name >= ? AND name < ? ORDER BY name LIMIT ?",
+        (prefix, prefix[:-1] + chr(ord(prefix[-1]) + 1), _MOST),
+    )
+    return [name for (name,) in found]

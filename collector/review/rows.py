@@ -219,7 +219,16 @@ def _scores(case: Case) -> dict[tuple[str, str], float]:
 
 
 def _tags(case: Case) -> list[tuple[str, str]]:
+    origin = case.origin
+    counted = {
+        "service": origin.service,
+        "service_version": origin.service_version,
+        "prompt_version": origin.prompt_version,
+        "model": origin.model,
+        "cause": case.diagnosis.cause if case.diagnosis is not None else None,
+    }
     return [
+        *((name, value) for name, value in counted.items() if value is not None),
         *(("trace", one) for one in case.origin.trace_ids),
         *(("reason", pick.reason.value) for pick in case.picks),
         *(("mark", mark) for mark in case.marks),

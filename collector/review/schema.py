@@ -34,7 +34,7 @@ CREATE TABLE cases (
 );
 CREATE INDEX cases_ended ON cases (ended);
 CREATE INDEX cases_lowest ON cases (lowest);
-CREATE INDEX cases_draw ON cases (draw) WHERE draw IS NOT NULL;
+CREATE INDEX cases_draw ON cases (draw, n, labelled) WHERE draw IS NOT NULL;
 CREATE INDEX cases_service ON cases (service, ended);
 CREATE INDEX cases_service_version ON cases (service_version, ended);
 CREATE INDEX cases_prompt_version ON cases (prompt_version, ended) WHERE prompt_version IS NOT NULL;
@@ -43,7 +43,9 @@ CREATE INDEX cases_cause ON cases (cause, ended);
 CREATE INDEX cases_session ON cases (session) WHERE session IS NOT NULL;
 CREATE INDEX cases_user ON cases (user) WHERE user IS NOT NULL;
 CREATE INDEX cases_retention ON cases (golden, labelled, ended);
-CREATE INDEX cases_skipped ON cases (ended) WHERE skipped;
+CREATE INDEX cases_labelled ON cases (ended) WHERE labelled = 1;
+CREATE INDEX cases_golden ON cases (ended) WHERE golden = 1;
+CREATE INDEX cases_skipped ON cases (ended) WHERE skipped = 1;
 -- Apart from the columns that lists read, so that those stay few pages.
 CREATE TABLE bodies (n INTEGER PRIMARY KEY, body BLOB NOT NULL);
 -- kind '' is the judged score where there is one, else the local one.
@@ -74,6 +76,25 @@ CREATE INDEX labels_n ON labels (n);
 CREATE TABLE erased (kind TEXT NOT NULL, key BLOB NOT NULL, at REAL NOT NULL, PRIMARY KEY (kind, key)) WITHOUT ROWID;
 CREATE TABLE meta (name TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;
 INSERT INTO meta VALUES ('salt', randomblob(32));
+-- How many cases have each value, kept up to date by triggers: counting them takes longer than a page may.
+CREATE TABLE counts (
+    name TEXT NOT NULL, value TEXT NOT NULL, cases INTEGER NOT NULL, PRIMARY KEY (name, value)
+) WITHOUT ROWID;
+CREATE TRIGGER counts_empty AFTER UPDATE OF cases ON counts WHEN new.cases <= 0 BEGIN
+    DELETE FROM counts WHERE name = new.name AND value = new.value;
+END;
+CREATE TRIGGER tags_counted AFTER INSERT ON tags WHEN new.name <> 'trace' BEGIN
+    INSERT INTO counts VALUES (new.name, new.value, 1) ON CONFLICT DO UPDATE SET cases = cases + 1;
+END;
+CREATE TRIGGER tags_discounted AFTER DELETE ON tags WHEN old.name <> 'trace' BEGIN
+    UPDATE counts SET cases = cases - 1 WHERE name = old.name AND value = old.value;
+END;
+CREATE TRIGGER scores_counted AFTER INSERT ON scores WHEN new.kind <> '' BEGIN
+    INSERT INTO counts VALUES ('metric.' || new.kind, new.metric, 1) ON CONFLICT DO UPDATE SET cases = cases + 1;
+END;
+CREATE TRIGGER scores_discounted AFTER DELETE ON scores WHEN old.kind <> '' BEGIN
+    UPDATE counts SET cases = cases - 1 WHERE name = 'metric.' || old.kind AND value = old.metric;
+END;
 -- Keeps no copy of the texts: they are in the bodies.
 CREATE VIRTUAL TABLE words USING fts5(question, response, content='', tokenize='unicode61 remove_diacritics 2');
 """

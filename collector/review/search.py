@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from dataclasses import dataclass, field
 
 from collector.review.query import BadQuery, Query, Sort, read_cursor
@@ -17,11 +18,14 @@ _COLUMNS = {
     "session": "session",
     "user": "user",
 }
+_FEW = 2_000
 _FLAGS = ("labelled", "golden", "skipped")
 
 
 @dataclass(slots=True)
 class _Sql:
+    connection: sqlite3.Connection
+    source: str = "cases c"
     joins: str = ""
     where: list[str] = field(default_factory=list)
     values: list[object] = field(default_factory=list)
@@ -31,19 +35,30 @@ class _Sql:
         self.values.extend(values)
 
     def tagged(self, name: str, value: str) -> None:
-        self.add("c.n IN (SELECT n FROM tags WHERE name = ? AND value = ?)", name, value)
+        if self.few("SELECT 1 FROM tags WHERE name = ? AND value = ?", name, value):
+            self.add("c.n IN (SELECT n FROM tags WHERE name = ? AND value = ?)", name, value)
+        else:
+            self.add("EXISTS (SELECT 1 FROM tags t WHERE t.name = ? AND t.value = ? AND t.n = c.n)", name, value)
+
+    def few(self, rows: str, *values: object) -> bool:
+        """Few matches are listed and looked up; of many, each case is asked, since the first page is found at once."""
+        counted = f"SELECT count(*) FROM ({rows} LIMIT {_FEW + 1})"  # noqa: S608  # values are bound
+        (matches,) = self.connection.execute(counted, values).fetchone()
+        return bool(matches <= _FEW)
 
     def text(self, select: str) -> str:
         where = " AND ".join(self.where) or "1"
-        return f"SELECT {select} FROM cases c{self.joins} WHERE {where}"  # noqa: S608  # values are bound
+        return f"SELECT {select} FROM {self.source}{self.joins} WHERE {where}"  # noqa: S608  # values are bound
 
 
-def select(query: Query, *, what: str, after: str | None, limit: int) -> tuple[str, list[object]]:
+def select(
+    connection: sqlite3.Connection, query: Query, *, what: str, after: str | None, limit: int
+) -> tuple[str, list[object]]:
     """A page's statement: `what` (columns of `c`), then the sort key and the number; one row more than the page
     has, to tell whether there is another. Raises BadQuery."""
     if not 1 <= limit <= MAX_PAGE:
         raise BadQuery(f"a page has 1 to {MAX_PAGE} rows, not {limit}")
-    sql = _filters(query)
+    sql = _filters(connection, query)
     by_score = query.metric is not None and query.sort in (Sort.LOWEST, Sort.HIGHEST)
     key = {
         Sort.NEWEST: "c.ended",
@@ -52,10 +67,6 @@ def select(query: Query, *, what: str, after: str | None, limit: int) -> tuple[s
         Sort.HIGHEST: "s.value" if by_score else "c.lowest",
         Sort.DRAWN: "c.draw",
     }[query.sort]
-    if query.sort is Sort.DRAWN:
-        sql.add("c.draw IS NOT NULL")
-    if query.sort is Sort.HIGHEST and not by_score:
-        sql.add("c.lowest <= 1")
     descending = query.sort in (Sort.NEWEST, Sort.HIGHEST)
     if after is not None:
         sql.add(f"({key}, c.n) {'<' if descending else '>'} (?, ?)", *read_cursor(after))
@@ -64,15 +75,17 @@ def select(query: Query, *, what: str, after: str | None, limit: int) -> tuple[s
     return text, [*sql.values, limit + 1]
 
 
-def counting(query: Query, at_most: int) -> tuple[str, list[object]]:
-    sql = _filters(query)
-    if query.sort is Sort.DRAWN:
-        sql.add("c.draw IS NOT NULL")
+def counting(connection: sqlite3.Connection, query: Query, at_most: int) -> tuple[str, list[object]]:
+    sql = _filters(connection, query, counting=True)
     return f"SELECT count(*) FROM ({sql.text('1')} LIMIT ?)", [*sql.values, at_most]  # noqa: S608  # values are bound
 
 
-def _filters(query: Query) -> _Sql:
-    sql = _Sql()
+def _filters(connection: sqlite3.Connection, query: Query, *, counting: bool = False) -> _Sql:
+    sql = _Sql(connection)
+    if query.sort is Sort.DRAWN:
+        sql.add("c.draw IS NOT NULL")
+    if query.sort is Sort.HIGHEST and query.metric is None:
+        sql.add("c.lowest <= 1")
     if query.metric is not None:
         sql.joins = " JOIN scores s ON s.n = c.n AND s.metric = ? AND s.kind = ?"
         sql.values += [query.metric, query.kind or ""]
@@ -84,8 +97,13 @@ def _filters(query: Query) -> _Sql:
         expression = match(query.text)
         if expression is None:
             sql.add("0")
-        else:
+        elif sql.few("SELECT rowid FROM words WHERE words MATCH ?", expression):
             sql.add("c.n IN (SELECT rowid FROM words WHERE words MATCH ?)", expression)
+        elif counting:  # no order is asked for, so the index gives one match after the other
+            sql.source = "words CROSS JOIN cases c ON c.n = words.rowid"
+            sql.add("words MATCH ?", expression)
+        else:
+            sql.add("EXISTS (SELECT 1 FROM words WHERE words MATCH ? AND rowid = c.n)", expression)
     for name, column in _COLUMNS.items():
         value = getattr(query, name)
         if value is not None:
@@ -93,7 +111,8 @@ def _filters(query: Query) -> _Sql:
     for name in _FLAGS:
         flag = getattr(query, name)
         if flag is not None:
-            sql.add(f"c.{name} = ?", int(flag))
+            # Written, not bound: the planner must know it to use a partial index.
+            sql.add(f"c.{name} = {int(flag)}")
     if query.since_unix is not None:
         sql.add("c.ended >= ?", query.since_unix)
     if query.until_unix is not None:

@@ -32,7 +32,6 @@ _BUSY_SECONDS = 30.0
 """How long the writer waits for another process's transaction: an erasure in a large file takes seconds."""
 _WRITE_SECONDS = 60.0
 _READERS = 4
-_FACETS_SECONDS = 30.0
 _CASE_OVERHEAD_BYTES = 4_096
 _NEW_UNTIL_RETENTION = 500
 _ROW = (
@@ -70,7 +69,6 @@ class SqliteStore:
         self._retention = Retention(options, clock=clock, telemetry=telemetry)
         self._retired = telemetry.counter(metrics.REVIEW_RETIRED, reason="request")
         self._since_retention = 0
-        self._facets: tuple[float, Facets] | None = None
         self._idle: queue.LifoQueue[sqlite3.Connection] = queue.LifoQueue()
         self._opened = 0
         self._open = False
@@ -165,7 +163,6 @@ class SqliteStore:
         self._writer.call(
             lambda connection: clear_log(connection, self._path, erased), timeout_seconds=600, alone=True
         )
-        self._facets = None
         self._retired.inc(len(erased.case_ids))
         return erased
 
@@ -188,9 +185,9 @@ class SqliteStore:
         return held[1] if held is not None else None
 
     def find(self, query: Query, *, after: str | None = None, limit: int = 50) -> Page:
-        statement, values = select(query, what=_ROW, after=after, limit=limit)
         with self._reader() as connection:
             connection.execute("BEGIN")
+            statement, values = select(connection, query, what=_ROW, after=after, limit=limit)
             found = connection.execute(statement, values).fetchall()
             page = tuple(_row(connection, one) for one in found[:limit])
             connection.execute("COMMIT")
@@ -198,7 +195,7 @@ class SqliteStore:
 
     def count(self, query: Query, *, at_most: int = 10_000) -> int:
         with self._reader() as connection:
-            (number,) = connection.execute(*counting(query, at_most)).fetchone()
+            (number,) = connection.execute(*counting(connection, query, at_most)).fetchone()
         return int(number)
 
     def each(self, query: Query) -> Iterator[Case]:
@@ -216,15 +213,8 @@ class SqliteStore:
                 return
 
     def facets(self) -> Facets:
-        """At most half a minute old: counting over all cases takes longer than a page may."""
-        now = self._clock.monotonic()
-        held = self._facets
-        if held is not None and now - held[0] < _FACETS_SECONDS:
-            return held[1]
         with self._reader() as connection:
-            found = facets(connection)
-        self._facets = now, found
-        return found
+            return facets(connection)
 
     def stats(self) -> Stats:
         with self._reader() as connection:
@@ -246,7 +236,7 @@ class SqliteStore:
         """A connection that only reads, and gives up what takes too long."""
         connection = self._borrow()
         until = self._clock.monotonic() + self._options.read_seconds
-        connection.set_progress_handler(lambda: self._clock.monotonic() > until, 10_000)
+        connection.set_progress_handler(lambda: self._clock.monotonic() > until, 1_000)
         try:
             yield connection
         except sqlite3.OperationalError as error:

@@ -284,6 +284,7 @@ def test_pages_hold_each_case_once(store: ReviewStore, sort: Sort) -> None:
             break
         assert len(page.rows) == 4
     assert paged == whole
+    assert store.count(Query(sort=sort)) == len(whole)
     assert [case.id for case in store.each(Query(sort=sort))] == whole
 
 
@@ -508,3 +509,31 @@ def test_many_writers_lose_nothing(store: ReviewStore) -> None:
 def test_close_twice(store: ReviewStore) -> None:
     store.close()
     store.close()
+
+
+def test_what_many_cases_have_is_found_like_what_few_have(store: ReviewStore) -> None:
+    """A store may look for frequent values in another way than for rare ones."""
+    for number in range(2_100):
+        case = a_case(
+            f"case-{number}",
+            question=f"a frequent word and {'an odd' if number % 700 == 0 else 'a plain'} one",
+            segments={"tier": "gold" if number % 500 == 0 else "free"},
+            ended_unix=NOON + number,
+        )
+        while not store.put(case):
+            store.flush()
+    store.flush()
+    assert store.count(Query(text="frequent")) == 2_100
+    assert store.count(Query(text="frequent odd")) == 3
+    assert store.count(Query(text="frequent", segments={"tier": "gold"})) == 5
+    assert store.count(Query(segments={"tier": "free"}, reason=Reason.LOW_SCORE)) == 2_095
+    assert ids(store, Query(text="frequent word", segments={"tier": "gold"}, sort=Sort.OLDEST)) == [
+        f"case-{number}" for number in range(0, 2_100, 500)
+    ]
+    page = store.find(Query(text='"frequent word"'), limit=2)
+    assert [row.id for row in page.rows] == ["case-2099", "case-2098"]
+    page = store.find(Query(text='"frequent word"'), after=page.next, limit=1)
+    assert [row.id for row in page.rows] == ["case-2097"]
+    assert store.facets().segments == {"tier": {"free": 2_095, "gold": 5}}
+    store.erase(Subject(SubjectKind.CASE, "case-0"))
+    assert store.facets().segments == {"tier": {"free": 2_095, "gold": 4}}
