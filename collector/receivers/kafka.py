@@ -39,6 +39,8 @@ _ENOUGH_ROOM = 0.8
 _BACKOFF_SECONDS = (0.5, 15.0)
 _CLOSE_SECONDS = 5.0
 _METADATA_SECONDS = 60
+_JOIN_SECONDS = 5.0
+"""How much longer than a session a request may take."""
 _FETCH_BYTES = 16 * 1024 * 1024
 """Of one fetch, compressed; what was fetched waits in memory."""
 _COMPONENT, _KEYS_COMPONENT = "kafka", "kafka keys"
@@ -190,8 +192,10 @@ class KafkaReceiver:
 
     def _make_consumer(self, arguments: Mapping[str, Any]) -> AIOKafkaConsumer:
         options = self._options
+        # Brokers answer a request to join when all members have, or were given up for dead.
+        joined_within = int((options.session_timeout_seconds + _JOIN_SECONDS) * 1000)
         return AIOKafkaConsumer(
-            **arguments,
+            **{**arguments, "request_timeout_ms": max(arguments["request_timeout_ms"], joined_within)},
             group_id=options.group_id,
             group_instance_id=options.group_instance_id,
             auto_offset_reset="none",  # where to read from is decided in kafka_group, by what was committed
