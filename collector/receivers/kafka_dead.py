@@ -123,8 +123,8 @@ class DeadLetters:
                     self._telemetry.inc(metrics.KAFKA_DEAD_LETTERS, outcome="written")
                 except self._errors as error:
                     self._failed(error)
-                finally:
-                    letter.receipt.release()
+                # A letter that the end of the process cuts off is not settled: its message is read again.
+                letter.receipt.release()
         finally:
             if producer is not None:
                 await producer.stop()
