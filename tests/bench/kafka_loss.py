@@ -2,6 +2,7 @@
 
     python tests/bench/kafka_loss.py            three brokers, two consumers, then a third; 20,000 traces; minutes
     python tests/bench/kafka_loss.py --quick    one broker, two consumers, 300 traces
+    python tests/bench/kafka_loss.py --collector PROGRAM    written by a real Collector (tests/support/collector)
 
 Traces are written with their trace id as the key, as a Collector divides them, and every process writes what became of
 each interaction to a results topic. While they run: one process is killed (kill -9) and started again, a broker is
@@ -15,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import json
 import logging
 import random
@@ -31,6 +33,7 @@ from aiokafka import AIOKafkaConsumer
 
 from scorers.testing import Fault
 from tests.support import traces
+from tests.support.collector.process import Collector
 from tests.support.judge import JudgeServer
 from tests.support.kafka.clients import Sent, committed, make_topics, produce
 from tests.support.kafka.cluster import KafkaCluster
@@ -80,8 +83,11 @@ class Results:
 class Run:
     """The processes of one run, by name; each name's state stays over its restarts."""
 
-    def __init__(self, directory: Path, cluster: KafkaCluster, judge: JudgeServer) -> None:
+    def __init__(
+        self, directory: Path, cluster: KafkaCluster, judge: JudgeServer, collector: Collector | None
+    ) -> None:
         self._directory = directory
+        self._collector = collector
         self._cluster = cluster
         self._judge = judge
         self.alive: dict[str, Sidecar] = {}
@@ -129,13 +135,19 @@ class Run:
 
     def produce(self, count: int) -> None:
         for first in range(0, count, BATCH):
-            messages = []
-            for _ in range(min(BATCH, count - first)):
-                spans = traces.rag_trace(self._dice, response=f"{traces.FACT} {self._dice.random()}")
-                name = spans[0].trace_id.hex()
-                self.sent.add(name)
-                messages.append(Sent(INPUT, traces.body(spans), name.encode()))
-            asyncio.run(produce(self._cluster.bootstrap, messages, compression_type="zstd"))
+            made = [
+                traces.rag_trace(self._dice, response=f"{traces.FACT} {self._dice.random()}")
+                for _ in range(min(BATCH, count - first))
+            ]
+            names = [spans[0].trace_id.hex() for spans in made]
+            if self._collector is not None:
+                self._collector.send("traces", "traces", traces.body(span for spans in made for span in spans))
+            else:
+                messages = [
+                    Sent(INPUT, traces.body(spans), name.encode()) for name, spans in zip(names, made, strict=True)
+                ]
+                asyncio.run(produce(self._cluster.bootstrap, messages, compression_type="zstd"))
+            self.sent.update(names)
 
     def end(self) -> None:
         for sidecar in self.alive.values():
@@ -149,8 +161,8 @@ def say(text: str) -> None:
     print(f"  {time.monotonic() - _STARTED:6.1f} s  {text}", flush=True)
 
 
-def run(count: int, brokers: int, partitions: int) -> dict[str, Any]:
-    """One run; figures by name."""
+def run(count: int, brokers: int, partitions: int, program: str | None) -> dict[str, Any]:
+    """One run; figures by name. `program` is the Collector that writes, where one is to."""
     with (
         tempfile.TemporaryDirectory() as scratch,
         KafkaCluster(Path(scratch) / "kafka", jars(), brokers=brokers) as cluster,
@@ -159,12 +171,20 @@ def run(count: int, brokers: int, partitions: int) -> dict[str, Any]:
         copies = min(brokers, 3)
         asyncio.run(make_topics(cluster.bootstrap, {INPUT: partitions, RESULTS: 1}, copies=copies))
         say(f"{brokers} broker(s) run")
-        here = Run(Path(scratch), cluster, judge)
-        try:
-            with Results(cluster.bootstrap) as results:
-                return play(here, cluster, judge, results, count)
-        finally:
-            here.end()
+        with contextlib.ExitStack() as stack:
+            collector = None
+            if program is not None:
+                exporter = {
+                    "brokers": cluster.bootstrap.split(","),
+                    "producer": {"required_acks": -1, "compression": "zstd"},
+                    "partition_traces_by_id": True,
+                    "traces": {"topic": INPUT},
+                }
+                log = Path(scratch) / "collector.log"
+                collector = stack.enter_context(Collector(program, {"traces": exporter}, log))
+            here = Run(Path(scratch), cluster, judge, collector)
+            stack.callback(here.end)
+            return play(here, cluster, judge, stack.enter_context(Results(cluster.bootstrap)), count)
 
 
 def play(here: Run, cluster: KafkaCluster, judge: JudgeServer, results: Results, count: int) -> dict[str, Any]:
@@ -244,6 +264,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="one broker and 300 traces")
     parser.add_argument("--traces", type=int, help="how many (default 20,000; quick 300)")
+    parser.add_argument("--collector", metavar="PROGRAM", help="the Collector that writes the traces")
     arguments = parser.parse_args(argv)
     quick: bool = arguments.quick
     logging.getLogger("aiokafka").setLevel(logging.CRITICAL)  # what it says while brokers are away is expected
@@ -252,7 +273,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except NoKafka as error:
         print(f"skipped: {error}")
         return 0
-    figures = run(arguments.traces or (300 if quick else 20_000), 1 if quick else 3, 6)
+    figures = run(arguments.traces or (300 if quick else 20_000), 1 if quick else 3, 6, arguments.collector)
     for name, value in figures.items():
         print(f"{name:45} {value:10,.0f}")
     lost = figures["traces lost"] or figures["interactions with more than one id"]

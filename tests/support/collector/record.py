@@ -9,24 +9,21 @@ import asyncio
 import base64
 import json
 import random
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
 from typing import Any
 
-import httpx
 from aiokafka import AIOKafkaConsumer
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 
-from collector.demo.processes import environment, free_port
 from tests.support import traces
+from tests.support.collector.process import Collector
 from tests.support.kafka.clients import make_topics
 from tests.support.kafka.cluster import KafkaCluster
 from tests.support.kafka.jars import jars
-from tests.support.waiting import until
 
 TARGET = Path(__file__).parents[2] / "data" / "kafka" / "collector.jsonl"
 ENDED = 1_760_000_000_000_000_000
@@ -68,30 +65,21 @@ def requests() -> dict[str, bytes]:
     }
 
 
-def configuration(bootstrap: str, ports: dict[str, int]) -> str:
-    exporters, receivers, pipelines = {}, {}, {}
+def exporters(bootstrap: str) -> dict[str, dict[str, Any]]:
+    """Their options in full."""
+    found = {}
     for name, options in EXPORTERS.items():
         encoding = options.get("encoding", "otlp_proto")
         rest = {key: value for key, value in options.items() if key != "encoding"}
         shared = name == "shared"
-        exporters[f"kafka/{name}"] = {
+        found[name] = {
             "brokers": bootstrap.split(","),
             "producer": {"required_acks": -1},
             **rest,
             "traces": {"topic": name if shared else f"{name}_traces", "encoding": encoding},
             "logs": {"topic": name if shared else f"{name}_logs", "encoding": encoding},
         }
-        receivers[f"otlp/{name}"] = {"protocols": {"http": {"endpoint": f"127.0.0.1:{ports[name]}"}}}
-        for signal in ("traces", "logs"):
-            pipelines[f"{signal}/{name}"] = {"receivers": [f"otlp/{name}"], "exporters": [f"kafka/{name}"]}
-    telemetry = {"metrics": {"level": "none"}}
-    return json.dumps(
-        {
-            "receivers": receivers,
-            "exporters": exporters,
-            "service": {"telemetry": telemetry, "pipelines": pipelines},
-        }
-    )
+    return found
 
 
 async def consume(bootstrap: str, topics: list[str], count: int) -> list[dict[str, object]]:
@@ -118,44 +106,14 @@ async def consume(bootstrap: str, topics: list[str], count: int) -> list[dict[st
 
 def main(recorder: str) -> None:
     topics = ["proto_traces", "proto_logs", "json_traces", "json_logs", "shared"]
-    ports = {name: free_port(0) for name in EXPORTERS}
-    with (
-        tempfile.TemporaryDirectory() as scratch,
-        KafkaCluster(Path(scratch), jars()) as cluster,
-        httpx.Client(trust_env=False, timeout=20) as client,
-    ):
+    with tempfile.TemporaryDirectory() as scratch, KafkaCluster(Path(scratch) / "kafka", jars()) as cluster:
         asyncio.run(make_topics(cluster.bootstrap, dict.fromkeys(topics, 1)))
-        with (Path(scratch) / "recorder.log").open("wb") as log:
-            process = subprocess.Popen(
-                [recorder, "--config", f"yaml:{configuration(cluster.bootstrap, ports)}"],
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                env=environment({}),
-            )
-        try:
-            for port in ports.values():
-
-                def answers(port: int = port) -> bool:
-                    assert process.poll() is None, (Path(scratch) / "recorder.log").read_text()
-                    try:
-                        return client.get(f"http://127.0.0.1:{port}/").status_code > 0
-                    except httpx.TransportError:
-                        return False
-
-                until(answers, "the Collector listens")
+        with Collector(recorder, exporters(cluster.bootstrap), Path(scratch) / "recorder.log") as collector:
+            for name in EXPORTERS:
                 for signal, body in requests().items():
-                    reply = client.post(
-                        f"http://127.0.0.1:{port}/v1/{signal}",
-                        content=body,
-                        headers={"content-type": "application/x-protobuf"},
-                    )
-                    assert reply.status_code == 200, reply.text
+                    collector.send(name, signal, body)
             # By trace: 2 messages of traces and 3 of logs (one for each trace, one for the record without).
             found = asyncio.run(consume(cluster.bootstrap, topics, 2 * (2 + 3) + 2))
-        finally:
-            process.terminate()
-            process.wait(20)
     TARGET.write_text("".join(json.dumps(one) + "\n" for one in found), encoding="utf-8")
     print(f"{TARGET}: {len(found)} messages")
 
