@@ -24,17 +24,12 @@ def judge() -> Iterator[JudgeServer]:
         yield judge
 
 
-def test_killed_at_every_boundary(tmp_path: Path, judge: JudgeServer) -> None:
+def test_killed_at_every_boundary_and_at_random_instants(tmp_path: Path, judge: JudgeServer) -> None:
     crashes = Crashes(tmp_path, judge)
     for number, point in enumerate(POINTS):
         crashes.die_at(point, 1 + 2 * number if point.startswith("spool") else 1 + number % 2)
-    assert crashes.wrong() == []
-
-
-def test_killed_at_random_instants(tmp_path: Path, judge: JudgeServer) -> None:
-    crashes = Crashes(tmp_path, judge, seed=2)
     for _ in range(KILLS):
-        crashes.die_some_time()
+        crashes.die_some_time(2.0)
     assert crashes.wrong() == []
 
 
