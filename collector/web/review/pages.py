@@ -346,7 +346,10 @@ class Pages:
                 "Nothing was changed",
                 "the form was old, or came from elsewhere: open the page again",
             )
-        wrong = "Nothing was saved: the page was older than this process. What you typed is kept; save it again."
+        wrong = (
+            "Nothing was saved: the page's token was no longer good, after a restart or a visit from another site. "
+            "What you typed is kept; save it again."
+        )
         working, since = Working.of(form.get("from", "")), _number(form.get("revision"))
         reply = await self._case(request, case, working, typed=form, since=since, wrong=wrong)
         reply.status_code = 403
