@@ -50,7 +50,7 @@ class PickOptions(Strict):
     cause_per_day: int = Field(10, ge=0, description="Cases a day picked for each cause.")
     feedback_per_day: int = Field(100, ge=0, description="Cases a day picked for a user's feedback.")
     feedback_score: float = Field(
-        1.0, ge=0, le=1, description="Feedback with a score over this makes no case; it is still kept on one."
+        0.5, ge=0, le=1, description="Feedback with a score over this makes no case; it is still kept on one."
     )
     recent_interactions: int = Field(
         2_000, ge=0, description="Interactions remembered in memory, so that late feedback can make a case."

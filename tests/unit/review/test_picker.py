@@ -337,7 +337,7 @@ def test_late_feedback_makes_a_case() -> None:
 
 
 def test_good_feedback_is_kept_on_a_case_and_makes_none() -> None:
-    made = bench(feedback_score=0.5)
+    made = bench()
     made.picker.settle(a_settled("a", judged={"f": 1.0}))
     assert made.picker.feedback(Feedback(NOON, 1.0), case_id="a") == "content"
     assert made.store.stats().cases == 0
