@@ -17,6 +17,7 @@ import pytest
 
 from collector.telemetry.metrics import table
 from collector.telemetry.spec import Type
+from tests.support import laws
 from tests.support.judge import JudgeServer
 from tests.support.sidecar import COMMAND, Labels, Metrics, Sidecar, quick_config
 from tests.support.traces import FACT, body, rag_trace, span
@@ -174,6 +175,7 @@ class Crashes:
                 lambda now: now.total("groundwatch_spool_requests") == 0, "the spool is empty", seconds=60
             )
             now = sidecar.metrics()  # the gauge may be younger than the sums that it was read with
+            assert laws.broken(now) == []
             assert sidecar.terminate() == 0, sidecar.log
             return now
         finally:

@@ -5,9 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sqlite3
-import subprocess
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,6 +13,7 @@ import pytest
 from collector.pipeline.options import MIB, SpoolOptions
 from collector.pipeline.receipt import Receipt
 from collector.pipeline.spool import Body, Entry, Spool
+from tests.support.small_disk import small_disk
 from tests.support.stores import Disk, Watched
 
 SECRET = b"patient 4711 asked"
@@ -262,38 +261,24 @@ async def test_a_request_that_can_not_be_read_costs_itself_only(world: World) ->
     await spool.close()
 
 
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    place = tmp_path / "disk"
-    place.mkdir()
-    mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(place)], check=False, capture_output=True, text=True
-    )
-    if mounted.returncode:
-        pytest.skip(f"a small disk can not be mounted here, which takes root: {mounted.stderr.strip()}")
-    try:
-        yield place
-    finally:
-        subprocess.run(["umount", str(place)], check=True)
-
-
-async def test_a_full_disk_refuses_and_recovers_when_there_is_room(small_disk: Path) -> None:
-    world = World(small_disk)
-    spool = world.open(max_bytes=64 * MIB)
-    (small_disk / "ballast").write_bytes(bytes(1_400_000))
-    entries: list[Entry] = []
-    written = 0
-    while not failing(spool):
-        entries.append(Entry(spool))
-        written += await entries[-1].keep([body(bytes(100_000))])
-        assert written < 10
-    assert "full" in world.watched.failures[0]
-    (small_disk / "ballast").unlink()
-    async with asyncio.timeout(20):
-        while failing(spool):
-            await asyncio.sleep(0.05)
-    await kept(spool)
-    await spool.close()
-    spool = world.open()
-    assert len(await read_again(spool)) == len(entries) + 1
-    await spool.close()
+async def test_a_full_disk_refuses_and_recovers_when_there_is_room(tmp_path: Path) -> None:
+    with small_disk(tmp_path / "disk", 2) as place:
+        world = World(place)
+        spool = world.open(max_bytes=64 * MIB)
+        (place / "ballast").write_bytes(bytes(1_400_000))
+        entries: list[Entry] = []
+        written = 0
+        while not failing(spool):
+            entries.append(Entry(spool))
+            written += await entries[-1].keep([body(bytes(100_000))])
+            assert written < 10
+        assert "full" in world.watched.failures[0]
+        (place / "ballast").unlink()
+        async with asyncio.timeout(20):
+            while failing(spool):
+                await asyncio.sleep(0.05)
+        await kept(spool)
+        await spool.close()
+        spool = world.open()
+        assert len(await read_again(spool)) == len(entries) + 1
+        await spool.close()
