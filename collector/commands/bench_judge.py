@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any
 
-from collector.commands.common import add_config_argument, read_config
+from collector.commands.common import add_config_argument, end_cut_off_line, read_config
 from collector.commands.progress import Progress
 from collector.configfile import ConfigError
 from scorers.catalog import judged, runnable
@@ -107,6 +107,8 @@ def run(args: argparse.Namespace) -> int:
         )
         with ExitStack() as stack:
             trials = read_trials(args.output, bench.fingerprints) if args.output is not None else []
+            if args.output:
+                end_cut_off_line(args.output)
             output = stack.enter_context(args.output.open("a", encoding="utf-8")) if args.output else None
             asyncio.run(bench.run(args, sets, trials, output))
     except (ConfigError, ScorerError, OSError) as error:

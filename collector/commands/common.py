@@ -33,6 +33,18 @@ def read_config(args: argparse.Namespace) -> Config:
     return load(Config, path, os.environ)
 
 
+def end_cut_off_line(path: Path) -> None:
+    """Make a file that lines are appended to end with a whole line: a process that was killed left half of one, and
+    what follows must not become a part of it. A file that is absent or empty is left so. Raises OSError."""
+    if not path.exists():
+        return
+    with path.open("rb+") as file:
+        if file.seek(0, os.SEEK_END):
+            file.seek(-1, os.SEEK_END)
+            if file.read(1) != b"\n":
+                file.write(b"\n")
+
+
 def through_proxies(url: str) -> bool:
     """Whether HTTP_PROXY and the like apply: no proxy leads to this machine's own loopback."""
     host = urlsplit(url).hostname or ""

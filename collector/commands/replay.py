@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from collector import __version__
-from collector.commands.common import add_config_argument, read_config
+from collector.commands.common import add_config_argument, end_cut_off_line, read_config
 from collector.commands.progress import Progress
 from collector.config import Config
 from collector.configfile import ConfigError
@@ -121,6 +121,7 @@ def run(args: argparse.Namespace) -> int:
             if args.output is not None:
                 content = config.export.content
                 done = _done(args.output, content=content)
+                end_cut_off_line(args.output)
                 more.append(_Lines(stack.enter_context(args.output.open("ab+")), config).settle)
             else:
                 done = frozenset()
@@ -265,14 +266,10 @@ async def _of_topic(args: argparse.Namespace, config: Config, problems: list[str
 
 
 class _Lines:
-    """A sink that writes messages of results, one a line, behind what the file holds, which may be cut off."""
+    """A sink that writes messages of results, one a line."""
 
     def __init__(self, file: IO[bytes], config: Config) -> None:
         self._file = file
-        if file.seek(0, os.SEEK_END):
-            file.seek(-1, os.SEEK_END)
-            if file.read(1) != b"\n":
-                file.write(b"\n")
         self._content = config.export.content
         self._judge_model = config.judge.model if config.judge is not None else None
 

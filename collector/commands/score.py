@@ -15,7 +15,7 @@ from itertools import islice
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
-from collector.commands.common import add_config_argument, read_config
+from collector.commands.common import add_config_argument, end_cut_off_line, read_config
 from collector.commands.progress import Progress
 from collector.commands.results import as_json
 from collector.config import Config
@@ -98,6 +98,7 @@ def run(args: argparse.Namespace) -> int:
             done = _done(args.resume) | _done(args.output)
             output: IO[str] = sys.stdout
             if args.output is not None:
+                end_cut_off_line(args.output)
                 output = stack.enter_context(args.output.open("a", encoding="utf-8", errors=_LONE))
             elif isinstance(sys.stdout, TextIOWrapper):
                 sys.stdout.reconfigure(encoding="utf-8", errors=_LONE)

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from collector.extract.documents import documents
 from collector.extract.messages import messages
 from collector.extract.options import Options
-from collector.extract.values import Json, as_scalar_text, as_text
+from collector.extract.values import Json, as_scalar_text, as_text, clean
 from collector.records.found import Found, Mark
 from scorers.interaction import Interaction, Passage, Turn
 
@@ -66,6 +66,9 @@ def _contexts(record: Mapping[str, Json], path: str, options: Options) -> tuple[
     value = at_path(record, path)
     if value is None:
         return None
+    if isinstance(value, list) and all(isinstance(text, str) and text.strip() for text in value):
+        # Texts by their place: elsewhere a word alone may be a document's id, here it is called a context.
+        return tuple(Passage(clean(text)) for text in value if isinstance(text, str))
     found = documents(value, options.max_json_bytes, loose=True) if isinstance(value, list | dict) else None
     if found is None or any(document.text is None for document in found):
         raise UnreadableRecord(

@@ -70,7 +70,7 @@ def test_an_output_file_is_resumed_and_a_cut_off_line_is_done_again(tmp_path: Pa
     output = tmp_path / "out.jsonl"
     assert main(["score", str(path), "-o", str(output), "--no-progress"]) == 0
     whole = output.read_text().splitlines()
-    output.write_text(whole[0] + "\n" + whole[1][:40] + "\n")
+    output.write_text(whole[0] + "\n" + whole[1][:40])
     assert main(["score", str(path), "-o", str(output), "--no-progress"]) == 0
     ids = [json.loads(line)["id"] for line in output.read_text().splitlines() if line.endswith("}")]
     assert ids == ["a", "b"]

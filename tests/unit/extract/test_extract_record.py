@@ -65,3 +65,11 @@ def test_absent_parts_are_unknown() -> None:
 def test_unreadable_records_name_the_place(record: Any, place: str) -> None:
     with pytest.raises(UnreadableRecord, match=f"^{place}: expected"):
         read_record(record, Options())
+
+
+def test_a_context_of_one_word_is_a_text_and_no_id() -> None:
+    record: Any = {"question": "Is it open?", "contexts": ["Closed.", "Open"], "response": "No."}
+    found = read_record(record, Options())
+    assert [one.text for one in found.interaction.contexts or ()] == ["Closed.", "Open"]
+    with pytest.raises(UnreadableRecord, match="contexts"):
+        read_record({**record, "contexts": ["Closed.", " "]}, Options())
