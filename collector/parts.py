@@ -38,6 +38,8 @@ _LOG_EVENT_HINTS = (b"gen_ai.operation.name", b"gen_ai.system")
 """Spans with these may have their content in log records, which come in requests of their own, mostly later."""
 
 
+_SAFE_SHARE = 0.9
+"""Of what screening takes without shedding, what messages are taken for: one may hold several traces."""
 _SETTLE_SECONDS = 1.0
 """How long a partition that moves may wait for results that are under way to their topic."""
 
@@ -161,8 +163,8 @@ def kafka_of(
     from collector.receivers.kafka import KafkaReceiver  # aiokafka is an extra
 
     queue = config.screening
-    most = options.max_waiting_traces or max(1, int(queue.queue_traces * queue.shed_from))
-    most_bytes = queue.queue_bytes * queue.shed_from
+    most = options.max_waiting_traces or max(1, int(queue.queue_traces * queue.shed_from * _SAFE_SHARE))
+    most_bytes = queue.queue_bytes * queue.shed_from * _SAFE_SHARE
 
     def fill() -> float:
         if full():
@@ -176,6 +178,7 @@ def kafka_of(
         border=border,
         records=records,
         fill=fill,
+        most=most,
         dropped=dropped,
         settle=settle,
         health=health,

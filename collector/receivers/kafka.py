@@ -58,6 +58,7 @@ class KafkaReceiver:
         border: Border,
         records: Records,
         fill: Callable[[], float],
+        most: int,
         dropped: Callable[[], None],
         settle: Callable[[], Awaitable[None]],
         health: Callable[[str, str | None], None],
@@ -65,13 +66,14 @@ class KafkaReceiver:
         telemetry: Telemetry,
         events: Events,
     ) -> None:
-        """`fill` tells how full what comes next is: from 1 on partitions are paused. `dropped` is called when receipts
-        were lost to another replica; `settle` before the commit at which partitions may move: what was counted here
-        should be settled by then, or it is counted there too. `health` takes the reason why this is not ready, or
-        None."""
+        """`fill` tells how full what comes next is, `most` how many traces that is when it is full, at 1: from there on
+        partitions are paused. `dropped` is called when receipts were lost to another replica; `settle` before the
+        commit at which partitions may move: what was counted here should be settled by then, or it is counted there
+        too. `health` takes the reason why this is not ready, or None."""
         self._options = options
         self._environ = environ
         self._fill = fill
+        self._most = most
         self._health = health
         self._clock = clock
         self._telemetry = telemetry
@@ -275,7 +277,7 @@ class KafkaReceiver:
             while partition.waiting:
                 if not self._has_room():
                     return True
-                refused = self._feed.offer(partition.waiting)
+                refused = self._feed.offer(partition.waiting, int((1 - self._fill()) * self._most))
                 if refused is not None:
                     self._blocked("memory_full")
                     self._retry_at = self._clock.monotonic() + refused.retry_after_seconds

@@ -64,13 +64,14 @@ class Feed:
         }
         self._received_records = telemetry.counter(metrics.KAFKA_RECORDS)
 
-    def offer(self, waiting: deque[Waiting]) -> Refused | None:
-        """Hand on the first message, or the first few, and take them off; a refusal leaves them as they were.
+    def offer(self, waiting: deque[Waiting], most: int = _TOGETHER) -> Refused | None:
+        """Hand on the first message, or the first few (at most `most`), and take them off; a refusal leaves them as
+        they were.
 
         Never raises for a message: one that provokes an error even alone is poison.
         """
         failure: Exception | None = None
-        for together in (_TOGETHER, 1):
+        for together in (min(most, _TOGETHER), 1):
             try:
                 return self._offer(waiting, together)
             except Exception as error:  # noqa: BLE001  # one odd message must not hold up its partition; it is logged

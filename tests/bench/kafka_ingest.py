@@ -186,6 +186,7 @@ async def ours(bootstrap: str, topic: str, count: int, *, assembled: bool) -> fl
         ),
         records=release,
         fill=lambda: 0.0,
+        most=1_000,
         dropped=assembler.drop_lost,
         settle=nothing,
         health=lambda component, reason: None,

@@ -429,3 +429,22 @@ async def test_a_static_member_that_restarts_moves_no_partition(
     await produce(kafka.bootstrap, [record(name, f"{number}") for number in range(12)])
     await until([other, second], lambda: len(other.ids) + len(second.ids) == 12, "all are settled")
     assert other.count(metrics.KAFKA_REBALANCES) == rebalances
+
+
+async def test_a_backlog_is_worked_off_and_not_shed(kafka: KafkaCluster, join: Join, name: str) -> None:
+    from collector.screening.options import Options as ScreeningOptions
+
+    await make_topics(kafka.bootstrap, {name: 2})
+    dice = random.Random(10)
+    await produce(kafka.bootstrap, [rag(dice, name) for _ in range(300)])
+    line = Line(handler(), screening=ScreeningOptions(queue_traces=60))  # sheds from 30 on
+
+    def fill() -> float:
+        return (line.assembler.hinted[0] + line.screening.waiting) / 27
+
+    member = await join(name, line=line, fill=fill, most=27)
+    await member.until(lambda: len(member.ids) == 300, "all are settled", seconds=90)
+    assert len(set(member.ids)) == 300
+    for outcome in ("shed", "dropped_full"):
+        assert member.count(metrics.SCREENING_TRACES, outcome=outcome) == 0
+    assert member.count(metrics.KAFKA_PAUSES, cause="room") > 3

@@ -35,6 +35,7 @@ class Member:
         environ: Mapping[str, str] | None = None,
         line: Line | None = None,
         fill: Callable[[], float] = lambda: 0.0,
+        most: int = 1_000,
         **options: Any,
     ) -> None:
         self.line = line if line is not None else Line(handle)
@@ -49,6 +50,7 @@ class Member:
             border=self.line.border,
             records=self.line.screening.accept,
             fill=fill,
+            most=most,
             dropped=self._drop,
             settle=self._settle,
             health=self._health,
