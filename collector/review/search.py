@@ -18,13 +18,16 @@ _COLUMNS = {
     "session": "session",
     "user": "user",
 }
-_FEW = 2_000
+FEW = 10_000
+"""Matches of one condition that are listed; more are looked for case by case."""
 _FLAGS = ("labelled", "golden", "skipped")
 
 
 @dataclass(slots=True)
 class _Sql:
     connection: sqlite3.Connection
+    most_listed: int
+    counting: bool
     source: str = "cases c"
     joins: str = ""
     where: list[str] = field(default_factory=list)
@@ -35,16 +38,16 @@ class _Sql:
         self.values.extend(values)
 
     def tagged(self, name: str, value: str) -> None:
-        if self.few("SELECT 1 FROM tags WHERE name = ? AND value = ?", name, value):
+        if self.counting or self.few("SELECT 1 FROM tags WHERE name = ? AND value = ?", name, value):
             self.add("c.n IN (SELECT n FROM tags WHERE name = ? AND value = ?)", name, value)
         else:
             self.add("EXISTS (SELECT 1 FROM tags t WHERE t.name = ? AND t.value = ? AND t.n = c.n)", name, value)
 
     def few(self, rows: str, *values: object) -> bool:
         """Few matches are listed and looked up; of many, each case is asked, since the first page is found at once."""
-        counted = f"SELECT count(*) FROM ({rows} LIMIT {_FEW + 1})"  # noqa: S608  # values are bound
+        counted = f"SELECT count(*) FROM ({rows} LIMIT {self.most_listed + 1})"  # noqa: S608  # values are bound
         (matches,) = self.connection.execute(counted, values).fetchone()
-        return bool(matches <= _FEW)
+        return bool(matches <= self.most_listed)
 
     def text(self, select: str) -> str:
         where = " AND ".join(self.where) or "1"
@@ -52,13 +55,19 @@ class _Sql:
 
 
 def select(
-    connection: sqlite3.Connection, query: Query, *, what: str, after: str | None, limit: int
+    connection: sqlite3.Connection,
+    query: Query,
+    *,
+    what: str,
+    after: str | None,
+    limit: int,
+    most_listed: int = FEW,
 ) -> tuple[str, list[object]]:
     """A page's statement: `what` (columns of `c`), then the sort key and the number; one row more than the page
     has, to tell whether there is another. Raises BadQuery."""
     if not 1 <= limit <= MAX_PAGE:
         raise BadQuery(f"a page has 1 to {MAX_PAGE} rows, not {limit}")
-    sql = _filters(connection, query)
+    sql = _filters(query, _Sql(connection, most_listed, counting=False))
     by_score = query.metric is not None and query.sort in (Sort.LOWEST, Sort.HIGHEST)
     key = {
         Sort.NEWEST: "c.ended",
@@ -75,19 +84,22 @@ def select(
     return text, [*sql.values, limit + 1]
 
 
-def counting(connection: sqlite3.Connection, query: Query, at_most: int) -> tuple[str, list[object]]:
-    sql = _filters(connection, query, counting=True)
+def counting(
+    connection: sqlite3.Connection, query: Query, at_most: int, *, most_listed: int = FEW
+) -> tuple[str, list[object]]:
+    sql = _filters(query, _Sql(connection, most_listed, counting=True))
     return f"SELECT count(*) FROM ({sql.text('1')} LIMIT ?)", [*sql.values, at_most]  # noqa: S608  # values are bound
 
 
-def _filters(connection: sqlite3.Connection, query: Query, *, counting: bool = False) -> _Sql:
-    sql = _Sql(connection)
+def _filters(query: Query, sql: _Sql) -> _Sql:
     if query.sort is Sort.DRAWN:
         sql.add("c.draw IS NOT NULL")
     if query.sort is Sort.HIGHEST and query.metric is None:
         sql.add("c.lowest <= 1")
     if query.metric is not None:
-        sql.joins = " JOIN scores s ON s.n = c.n AND s.metric = ? AND s.kind = ?"
+        # Of a page in another order the cases come first, in that order: the scores would all have to be sorted.
+        by_score = sql.counting or query.sort in (Sort.LOWEST, Sort.HIGHEST)
+        sql.joins = f" {'' if by_score else 'CROSS '}JOIN scores s ON s.n = c.n AND s.metric = ? AND s.kind = ?"
         sql.values += [query.metric, query.kind or ""]
         if query.score_min is not None:
             sql.add("s.value >= ?", query.score_min)
@@ -99,7 +111,7 @@ def _filters(connection: sqlite3.Connection, query: Query, *, counting: bool = F
             sql.add("0")
         elif sql.few("SELECT rowid FROM words WHERE words MATCH ?", expression):
             sql.add("c.n IN (SELECT rowid FROM words WHERE words MATCH ?)", expression)
-        elif counting:  # no order is asked for, so the index gives one match after the other
+        elif sql.counting:  # no order is asked for, so the index gives one match after the other
             sql.source = "words CROSS JOIN cases c ON c.n = words.rowid"
             sql.add("words MATCH ?", expression)
         else:

@@ -21,7 +21,7 @@ from collector.review.options import Options
 from collector.review.query import BadQuery, Erased, Facets, Page, Query, Row, Stats, Subject, cursor
 from collector.review.retention import Retention, used_bytes
 from collector.review.schema import migrate
-from collector.review.search import counting, select
+from collector.review.search import FEW, counting, select
 from collector.review.store import Conflict, NoCase, NothingToUndo, StoreUnavailable
 from collector.review.writer import Writer
 from collector.telemetry import metrics
@@ -44,7 +44,7 @@ class SqliteStore:
     """A `ReviewStore` in the file `path`, readable by its owner only.
 
     Several processes may have it open: each has its own writer, and SQLite's lock puts them in order; `busy_seconds`
-    is how long one waits for another.
+    is how long one waits for another. `most_listed` is for tests: see `collector.review.search.FEW`.
     """
 
     def __init__(
@@ -55,8 +55,10 @@ class SqliteStore:
         clock: Clock,
         telemetry: Telemetry,
         busy_seconds: float = _BUSY_SECONDS,
+        most_listed: int = FEW,
     ) -> None:
         self._path = path
+        self._most_listed = most_listed
         self._options = options
         self._clock = clock
         self._outcomes = {
@@ -187,7 +189,9 @@ class SqliteStore:
     def find(self, query: Query, *, after: str | None = None, limit: int = 50) -> Page:
         with self._reader() as connection:
             connection.execute("BEGIN")
-            statement, values = select(connection, query, what=_ROW, after=after, limit=limit)
+            statement, values = select(
+                connection, query, what=_ROW, after=after, limit=limit, most_listed=self._most_listed
+            )
             found = connection.execute(statement, values).fetchall()
             page = tuple(_row(connection, one) for one in found[:limit])
             connection.execute("COMMIT")
@@ -195,7 +199,9 @@ class SqliteStore:
 
     def count(self, query: Query, *, at_most: int = 10_000) -> int:
         with self._reader() as connection:
-            (number,) = connection.execute(*counting(connection, query, at_most)).fetchone()
+            (number,) = connection.execute(
+                *counting(connection, query, at_most, most_listed=self._most_listed)
+            ).fetchone()
         return int(number)
 
     def each(self, query: Query) -> Iterator[Case]:
