@@ -88,7 +88,7 @@ class Retention:
             return self._retire(connection, _oldest(connection, min(_STEP, cases - options.max_cases)), "count")
         if cases and used_bytes(connection) > options.max_bytes:
             if not self._unmerged:
-                self._retire(connection, _oldest(connection, max(_STEP, cases // _SHED_SHARE)), "bytes")
+                self._retire(connection, _oldest(connection, 1 + cases // _SHED_SHARE), "bytes")
             self._merging = True
             return True
         return False

@@ -233,7 +233,7 @@ def test_too_many_cases_go_the_oldest_first_labelled_ones_last(opened: Open, tel
 
 def test_limits_are_kept_without_being_asked(opened: Open) -> None:
     store = opened(max_cases=100)
-    for number in range(1_200):
+    for number in range(700):
         while not store.put(a_case(f"case-{number}", ended_unix=NOON + number)):
             store.flush()
     for _ in range(20):
@@ -243,16 +243,16 @@ def test_limits_are_kept_without_being_asked(opened: Open) -> None:
 
 def test_the_file_does_not_outgrow_its_bytes(opened: Open, path: Path, telemetry: Telemetry) -> None:
     store = opened(max_bytes=2**20)
-    for number in range(900):
+    for number in range(500):
         text = " ".join(f"word{number * word % 4001}" for word in range(200))
         while not store.put(a_case(f"case-{number}", question=text, response=text, ended_unix=NOON + number)):
             store.flush()
     store.flush()
     store.retain()
     stats = store.stats()
-    assert 0 < stats.cases < 900
+    assert 0 < stats.cases < 500
     assert stats.bytes <= 2**20
-    assert store.find(Query()).rows[0].id == "case-899"
+    assert store.find(Query()).rows[0].id == "case-499"
     assert counted(telemetry, "groundwatch_review_store_bytes") == stats.bytes
     store.close()
     assert [file.name for file in path.parent.iterdir()] == [path.name]
@@ -363,7 +363,7 @@ class Slow(ManualClock):
 def test_a_search_that_takes_too_long_is_given_up(path: Path) -> None:
     store = SqliteStore(path, Options(read_seconds=0.5), clock=Slow(), telemetry=Telemetry())
     store.open()
-    for number in range(800):
+    for number in range(300):
         store.put(a_case(f"case-{number}"))
     store.flush()
     with pytest.raises(StoreUnavailable, match=r"review\.read_seconds"):
