@@ -46,7 +46,9 @@ def covers(figure: Figure, true: float) -> bool:
     return (figure.low is None or figure.low <= true) and (figure.high is None or true <= figure.high)
 
 
-def simulate(world: World, true: Truth, *, labels: int, runs: int, seed: int) -> dict[str, tuple[float, float, int]]:
+def simulate(
+    world: World, true: Truth, *, labels: int, runs: int, seed: int
+) -> dict[str, tuple[float, float, int]]:
     """By figure: coverage, bias, runs that had it. `judge` and `naive` have a bias only."""
     inside: dict[str, list[bool]] = {}
     apart: dict[str, list[float]] = {}
