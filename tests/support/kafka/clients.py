@@ -59,6 +59,17 @@ async def committed(bootstrap: str, group: str) -> dict[TopicPartition, OffsetAn
         await admin.close()
 
 
+async def ends(bootstrap: str, topic: str) -> int:
+    """How many messages were ever written to a topic, all partitions together."""
+    consumer = AIOKafkaConsumer(topic, bootstrap_servers=bootstrap)
+    await consumer.start()
+    try:
+        found: dict[TopicPartition, int] = await consumer.end_offsets(consumer.assignment())
+        return sum(found.values())
+    finally:
+        await consumer.stop()
+
+
 async def everything(bootstrap: str, topic: str) -> list[Any]:
     """All messages that a topic holds now."""
     consumer = AIOKafkaConsumer(topic, bootstrap_servers=bootstrap, auto_offset_reset="earliest")
