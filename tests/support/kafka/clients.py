@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+from aiokafka.errors import KafkaConnectionError
 from aiokafka.structs import OffsetAndMetadata
 
 
@@ -32,9 +34,9 @@ async def make_topics(bootstrap: str, topics: Mapping[str, int], *, copies: int 
 
 
 async def produce(bootstrap: str, messages: Iterable[Sent], **options: Any) -> None:
-    """Write messages, each partition's in their order; acknowledged by all copies when it returns."""
-    producer = AIOKafkaProducer(bootstrap_servers=bootstrap, **{"acks": "all", **options})
-    await producer.start()
+    """Write messages, each partition's in their order; acknowledged by all copies when it returns. Patient with brokers
+    that are being started."""
+    producer = await _producer(bootstrap, options)
     try:
         sent = [
             await producer.send(
@@ -46,6 +48,19 @@ async def produce(bootstrap: str, messages: Iterable[Sent], **options: Any) -> N
             await one
     finally:
         await producer.stop()
+
+
+async def _producer(bootstrap: str, options: Mapping[str, Any]) -> AIOKafkaProducer:
+    async with asyncio.timeout(30):
+        while True:
+            producer = AIOKafkaProducer(bootstrap_servers=bootstrap, **{"acks": "all", **options})
+            try:
+                await producer.start()
+            except KafkaConnectionError:
+                await producer.stop()
+                await asyncio.sleep(0.2)
+            else:
+                return producer
 
 
 async def committed(bootstrap: str, group: str) -> dict[TopicPartition, OffsetAndMetadata]:
