@@ -26,7 +26,7 @@ PAIRS = ((JUDGED, PEOPLE), (LOCAL, JUDGED), (LOCAL, PEOPLE))
 """What is compared with what is held to be right."""
 ALL = "all"
 OTHER = "other"
-MAXVALUES = 50
+MAX_VALUES = 50
 """Values of a segment that have figures of their own; the rest is `other`."""
 PASSED_OVER = 0.05
 """Share of cases before a place in the order that may be unseen when the place counts as reached."""
@@ -131,7 +131,7 @@ class Builder:
             return 0
         value = VALUES[by](case) if by in VALUES else case.segments.get(by)
         name = value or "not known"
-        if name not in self._segments and len(self._segments) >= MAXVALUES:
+        if name not in self._segments and len(self._segments) >= MAX_VALUES:
             name = OTHER
         return self._segments.setdefault(name, len(self._segments))
 
