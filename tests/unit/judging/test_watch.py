@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -61,6 +62,7 @@ class Script:
 class World:
     def __init__(self, judge: Script, *, chance: float = 0.0, calm: bool = True, **options: float) -> None:
         self.judge, self.clock, self.telemetry, self.calm = judge, ManualClock(), Telemetry(), calm
+        self.told: list[tuple[str, Mapping[str, float], Sequence[Result]]] = []
         self.watch = Watch(
             Options.model_validate(options),
             judge,
@@ -68,6 +70,7 @@ class World:
             names=["faithfulness"],
             chance=lambda _: chance,
             calm=lambda: self.calm,
+            repeated=lambda item, first, second: self.told.append((item.id, first, second)),
             clock=self.clock,
             telemetry=self.telemetry,
             events=Events(self.telemetry, self.clock, logging.getLogger("test.watch")),
@@ -90,6 +93,11 @@ async def test_repeats_add_up_to_the_noise_that_was_planted() -> None:
     assert (pairs, squares) == (3, 0.25 + 0 + 0.25)
     assert world.value("groundwatch_judge_repeats_total", outcome="judged") == 4
     assert world.judge.sung == 0
+    assert [(first, second[0].outcome) for _, first, second in world.told][-1] == (
+        {"faithfulness": 0.75},
+        Score(0.25),
+    )
+    assert [item for item, _, _ in world.told] == [interaction().id] * 4
 
 
 async def test_only_the_chosen_share_and_only_what_was_scored_is_judged_twice() -> None:
