@@ -182,6 +182,8 @@ def build(
     reviewing = reviewing_of(config, directions=directions, beside=shadowed, clock=clock, telemetry=telemetry)
     if reviewing is not None:
         sinks.append(reviewing.picker.settle)
+        if books is not None:
+            books.after(reviewing.written)
     if results is not None:
         sinks.append(results.settle)
         if state.keeps is not None:
@@ -363,6 +365,8 @@ def build(
         if kafka is not None:
             if books is not None:
                 await books.commit()
+            elif reviewing is not None:
+                await reviewing.written()
             await kafka.close(seconds)
 
     async def drain_assembly(seconds: float) -> None:

@@ -25,6 +25,7 @@ from scorers.local import describe as describe_local
 from scorers.scorer import Direction, Tier
 
 FILE_NAME = "review.sqlite"
+_WRITTEN_SECONDS = 5.0
 _DESCRIPTIVE = ("context_count",)
 """Metrics that are neither good nor bad."""
 
@@ -50,6 +51,13 @@ class Reviewing:
             await asyncio.to_thread(self.store.open)
         except StoreUnavailable as error:
             raise StartError(str(error)) from error
+
+    async def written(self) -> None:
+        """Wait until the cases of all that was settled before are written, or can not be, which the store counts."""
+        try:
+            await asyncio.to_thread(self.store.flush, _WRITTEN_SECONDS)
+        except StoreUnavailable:
+            return
 
     async def stop(self, _: float) -> None:
         await asyncio.to_thread(self.store.close)

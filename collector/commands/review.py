@@ -8,7 +8,7 @@ import os
 import signal
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -242,10 +242,10 @@ class _Sink:
         self.taken = 0
         self.judge_model: str | None = None
 
-    def put(self, case: Case) -> bool:
+    def put(self, case: Case, ended: Callable[[], None] | None = None) -> bool:
         if any(result.kind == "judged" for result in case.results):
             case = replace(case, judge_model=self.judge_model)
-        while not self._store.put(case):
+        while not self._store.put(case, ended):
             self._store.flush(_FLUSH_SECONDS)
         self.taken += 1
         return True

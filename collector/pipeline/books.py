@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from hashlib import blake2b
 from pathlib import Path
 
@@ -55,6 +55,7 @@ class Books:
         self._watcher = watcher
         self._reached = reached
         self._parts: list[Durable] = []
+        self._first: list[Callable[[], Awaitable[None]]] = []
         self._reader: sqlite3.Connection | None = None
         self._writer: Writer | None = None
         self._one = asyncio.Lock()
@@ -70,6 +71,11 @@ class Books:
         self._parts += parts
         if len({part.name for part in self._parts}) < len(self._parts):
             raise ValueError(f"two durable parts share a name: {', '.join(part.name for part in self._parts)}")
+
+    def after(self, *written: Callable[[], Awaitable[None]]) -> None:
+        """Wait for these before each commit: what must be kept elsewhere of an interaction before its key says that it
+        is done with, and must be bounded in time."""
+        self._first += written
 
     def open(self) -> None:
         """Open the file and give every part its rows. Raises OSError where no file can be made."""
@@ -143,6 +149,8 @@ class Books:
         if not (keys or rows or receipts):
             return True
         self._rows, self._receipts = {}, []
+        for written in self._first:
+            await written()
         forget = self._clock.monotonic() >= self._forget_at
         before = self._clock.unix_nano() // 10**9 - int(self._options.window_seconds)
 

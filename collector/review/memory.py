@@ -41,18 +41,23 @@ class MemoryStore:
         self._erased: dict[tuple[SubjectKind, str], float] = {}
         self._given = 0
 
-    def put(self, case: Case) -> bool:
+    def put(self, case: Case, ended: Callable[[], None] | None = None) -> bool:
+        self._put(case)
+        if ended is not None:
+            ended()
+        return True
+
+    def _put(self, case: Case) -> None:
         if any(self._erased.get(key, -1.0) >= case.ended_unix for key in _keys(case)):
-            return True
+            return
         held = self._cases.get(case.id)
         if held is not None:
             self._cases[case.id] = merge(held, case)
-            return True
+            return
         self._given += 1
         self._numbers[case.id] = self._given
         self._cases[case.id] = storable(replace(case, stored_unix=self._now()))[0]
         self.retain()
-        return True
 
     def flush(self, timeout_seconds: float = 30.0) -> None:
         """Everything is written at once."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from bisect import bisect_left, insort
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from collector.pipeline.clock import Clock
+from collector.pipeline.receipt import Receipt
 from collector.records.decision import Fate
 from collector.records.found import Mark
 from collector.records.settled import Settled
@@ -30,7 +32,7 @@ _ENOUGH_SCORES = 20
 
 
 class Puts(Protocol):
-    def put(self, case: Case) -> bool: ...
+    def put(self, case: Case, ended: Callable[[], None] | None = None) -> bool: ...
 
 
 class Picker:
@@ -39,8 +41,8 @@ class Picker:
     Only the control part has a probability: what is picked for its score, its cause or a user's word is there
     because of what it is, and no estimate may use it. An interaction may fit several reasons. `chance` gives an
     interaction id its number in [0, 1), the same in every replica, for this purpose only; `judging` tells that a
-    judge is configured: then the control part is drawn from judged interactions, else from all. Never waits. Lives
-    on the event loop.
+    judge is configured: then the control part is drawn from judged interactions, else from all. Never waits; what
+    came with a receipt holds it until its case is written. Lives on the event loop.
     """
 
     def __init__(
@@ -76,8 +78,21 @@ class Picker:
             return
         picks = [pick for pick in self._picks(settled) if pick is not None]
         if picks:
-            self._store.put(self._builder.case(settled, picks))
+            self._keep(self._builder.case(settled, picks), settled.receipt)
         self._recent.add(settled, kept=bool(picks))
+
+    def _keep(self, case: Case, receipt: Receipt | None) -> None:
+        if receipt is None:
+            self._store.put(case)
+            return
+        receipt.hold()
+        loop = asyncio.get_running_loop()
+
+        def ended() -> None:
+            loop.call_soon_threadsafe(receipt.release)
+
+        if not self._store.put(case, ended):
+            receipt.release()
 
     def repeated(self, interaction: Interaction, first: Mapping[str, float], second: Sequence[Result]) -> None:
         """An interaction was judged twice: `first` are the scores of its settlement by metric."""

@@ -96,9 +96,14 @@ class SqliteStore:
 
     # --- writing
 
-    def put(self, case: Case) -> bool:
+    def put(self, case: Case, ended: Callable[[], None] | None = None) -> bool:
+        def lost() -> None:
+            self._outcomes["failed"].inc()
+            if ended is not None:
+                ended()
+
         taken = self._writer.offer(
-            lambda connection: self._put(connection, case), size=_size(case), lost=self._outcomes["failed"].inc
+            lambda connection: self._put(connection, case), size=_size(case), lost=lost, written=ended
         )
         if not taken:
             self._outcomes["queue_full"].inc()

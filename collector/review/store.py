@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
 
 from collector.review.case import Case
@@ -57,12 +57,13 @@ class ReviewStore(Protocol):
     see what was committed before they began. Ids are any text.
     """
 
-    def put(self, case: Case) -> bool:
+    def put(self, case: Case, ended: Callable[[], None] | None = None) -> bool:
         """Take a case, or merge it with what is kept of the same interaction (`collector.review.case.merge`).
 
         Never waits: it is written soon. Returns False when the bounded queue is full; the case is dropped and
         counted, since ingest must not be slowed. A case of an erased subject that ended before the erasure is
-        refused silently.
+        refused silently. `ended` is called once, from any thread, when the case that was taken is committed or has
+        failed to be (which is counted); not for one that still waits when the store is closed.
         """
         ...
 

@@ -70,12 +70,20 @@ class Writer:
         """Pieces that are not committed yet."""
         return len(self._tasks) + self._busy
 
-    def offer(self, run: Work[object], *, size: int, lost: Callable[[], None]) -> bool:
-        """Do it soon; False when too much waits already. Never blocks for longer than a few instructions."""
+    def offer(
+        self, run: Work[object], *, size: int, lost: Callable[[], None], written: Callable[[], None] | None = None
+    ) -> bool:
+        """Do it soon; False when too much waits already. Never blocks for longer than a few instructions.
+
+        `written` is called by the writer's thread when it is committed.
+        """
+        task = _Task(run, size, alone=False, lost=lost)
+        if written is not None:
+            task.future.add_done_callback(lambda future: None if future.exception() else written())
         with self._wake:
             if self._closing or self._offered >= self._max_items or self._bytes + size > self._max_bytes:
                 return False
-            self._tasks.append(_Task(run, size, alone=False, lost=lost))
+            self._tasks.append(task)
             self._offered += 1
             self._bytes += size
             self._wake.notify()

@@ -542,3 +542,11 @@ def test_what_many_cases_have_is_found_like_what_few_have(store: ReviewStore) ->
     assert store.facets().segments == {"tier": {"free": 695, "gold": 5}}
     store.erase(Subject(SubjectKind.CASE, "case-0"))
     assert store.facets().segments == {"tier": {"free": 695, "gold": 4}}
+
+
+def test_who_put_a_case_is_told_once_when_it_is_committed(store: ReviewStore) -> None:
+    told: list[str] = []
+    case = a_case()
+    assert store.put(case, lambda: told.append("committed" if store.get(case.id) is not None else "too early"))
+    store.flush()
+    assert told == ["committed"]

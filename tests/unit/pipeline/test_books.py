@@ -104,6 +104,21 @@ async def test_a_receipt_is_released_when_its_key_is_written(world: World) -> No
     await books.close()
 
 
+async def test_what_is_kept_elsewhere_is_waited_for_before_the_key_is_written(world: World) -> None:
+    books = world.open(Sums())
+    reached: list[list[str]] = []
+
+    async def kept_elsewhere() -> None:
+        reached.append(list(world.disk.reached))
+
+    books.after(kept_elsewhere)
+    books.settled("i1")
+    assert await books.commit()
+    assert reached == [[]], "before anything was written"
+    assert world.disk.reached
+    await books.close()
+
+
 async def test_what_can_not_be_written_is_kept_and_tried_again(world: World) -> None:
     part = Sums()
     books = world.open(part)

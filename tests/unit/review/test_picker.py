@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
 from collector.pipeline.clock import ManualClock
+from collector.pipeline.receipt import Receipt
 from collector.records.decision import Fate
 from collector.records.diagnosis import Cause
 from collector.records.found import Mark
 from collector.review.build import Builder
-from collector.review.case import Feedback, OutcomeKind, Reason
+from collector.review.case import Case, Feedback, OutcomeKind, Reason
 from collector.review.feedback import FeedbackIntake
 from collector.review.memory import MemoryStore
 from collector.review.options import ControlOptions, PickOptions
-from collector.review.picker import Picker
+from collector.review.picker import Picker, Puts
 from collector.review.query import Query, Sort
 from collector.sampling.hashing import Uniform
 from collector.telemetry import metrics
@@ -33,18 +37,23 @@ class Bench:
         self.clock = ManualClock()
         self.telemetry = Telemetry()
         self.store = MemoryStore(self.clock, max_cases=100_000)
+        self.options = options
+        self.judging = judging
+        self.picker = self.with_store(self.store)
+
+    def with_store(self, store: Puts) -> Picker:
         builder = Builder(
             lower_is_better={"noncommittal"},
             descriptive={"context_count"},
             prompt_versions=("prompt.version", "v"),
             judge_model="judge-1",
         )
-        self.picker = Picker(
-            options,
-            store=self.store,
+        return Picker(
+            self.options,
+            store=store,
             builder=builder,
             chance=Uniform("seed", "review.control"),
-            judging=judging,
+            judging=self.judging,
             clock=self.clock,
             telemetry=self.telemetry,
         )
@@ -102,6 +111,38 @@ def test_a_case_holds_what_is_known_of_the_interaction() -> None:
     )
     assert origin.attributes == {"v": 12, "user.plan": "free"}
     assert (case.ended_unix, case.judge_model, case.cost_usd) == (NOON, "judge-1", pytest.approx(0.008))
+
+
+class Late(MemoryStore):
+    """A store that writes when it is told to."""
+
+    def __init__(self, clock: ManualClock) -> None:
+        super().__init__(clock)
+        self.room = True
+        self.waiting: list[Callable[[], None]] = []
+
+    def put(self, case: Case, ended: Callable[[], None] | None = None) -> bool:
+        if not self.room:
+            return False
+        assert ended is not None
+        self.waiting.append(ended)
+        return super().put(case)
+
+
+async def test_a_receipt_is_held_until_its_case_is_written_or_not_taken() -> None:
+    made = bench()
+    late = Late(made.clock)
+    made.picker = made.with_store(late)
+    released: list[str] = []
+    for name, late.room in (("written", True), ("no room", False)):
+        receipt = Receipt(partial(released.append, name))
+        made.picker.settle(replace(a_settled(judged={"faithfulness": 0.0}), receipt=receipt))
+        receipt.release()
+        await asyncio.sleep(0)
+    assert released == ["no room"]
+    late.waiting[0]()
+    await asyncio.sleep(0)
+    assert released == ["no room", "written"]
 
 
 def test_what_is_filtered_is_no_case() -> None:
