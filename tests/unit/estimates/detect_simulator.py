@@ -208,7 +208,7 @@ def alarms(worlds: Sequence[World], stream: Stream, *, every: float, first: bool
     series = "faithfulness"
     last = [0] * len(worlds)
     evidence = [0.0] * len(worlds)
-    threshold = sum(one.detection.watched()[0].threshold or 0.0 for one in worlds)
+    threshold = sum(watch.threshold or 0.0 for one in worlds for watch in one.detection.watched()[:1])
     for number in range(len(stream)):
         session = None if stream.session is None else str(stream.session[number])
         belongs = number if stream.session is None else int(stream.session[number])
