@@ -243,11 +243,12 @@ def build(
         downstream=screening.accept,
         notes=ring,
     )
+    intake = reviewing.listening(assembler) if reviewing is not None else assembler
     intern = Interner()
     borders = {
         transport: Border(
             transport=transport,
-            intake=assembler,
+            intake=intake,
             telemetry=telemetry,
             max_item_bytes=config.receivers.max_item_bytes,
             intern=intern,

@@ -11,8 +11,10 @@ from collector.config import Config
 from collector.extract.redaction import Redactor, pseudonym
 from collector.parts import StartError
 from collector.pipeline.clock import Clock
+from collector.records.batch import Intake
 from collector.review.build import Builder
 from collector.review.feedback import FeedbackIntake
+from collector.review.feedback_events import FeedbackEvents
 from collector.review.picker import Picker, Puts
 from collector.review.query import Erased, Subject
 from collector.review.sqlite import SqliteStore
@@ -39,11 +41,16 @@ class Reviewing:
     feedback: FeedbackIntake
     clock: Clock
     seed: str
+    feedback_names: tuple[str, ...]
 
     @property
     def site(self) -> Review:
         """What the pages and the API are given."""
         return Review(self.store, self.clock, erase=self.erase, feedback=self.feedback)
+
+    def listening(self, intake: Intake) -> Intake:
+        """An intake that reads users' feedback out of the log events it hands on."""
+        return FeedbackEvents(intake, self.feedback, names=self.feedback_names)
 
     async def start(self) -> None:
         """Open the store. Raises StartError."""
@@ -103,7 +110,8 @@ def reviewing_of(
         beside=beside,
     )
     redactor = Redactor(config.extract.redaction, seed=config.seed)
-    return Reviewing(store, picker, FeedbackIntake(picker, store, clock, redact=redactor.text), clock, config.seed)
+    feedback = FeedbackIntake(picker, store, clock, redact=redactor.text)
+    return Reviewing(store, picker, feedback, clock, config.seed, config.review.feedback_names)
 
 
 def directions_of(config: Config) -> dict[str, Direction]:

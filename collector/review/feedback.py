@@ -52,6 +52,10 @@ class FeedbackIntake:
         self._store.put(replace(case, picks=(*case.picks, pick), feedback=(feedback,)))
         return self._picker.count_feedback("attached")
 
+    def failed(self) -> None:
+        """Count feedback that could not be looked at."""
+        self._picker.count_feedback("failed")
+
     def _kept(self, case_id: str, trace_id: str, response_id: str) -> Case | None:
         if case_id:
             return self._store.get(case_id)

@@ -87,5 +87,10 @@ class Options(Strict):
     max_case_bytes: int = Field(
         4 * 2**20, ge=2**16, description="Most bytes of one case as JSON; a larger one is dropped, and counted."
     )
+    feedback_names: tuple[str, ...] = Field(
+        ("user_feedback", "feedback"),
+        description="Log events `gen_ai.evaluation.result` with one of these as `gen_ai.evaluation.name` are what a "
+        "user said of an answer. Empty: none are.",
+    )
     read_seconds: float = Field(5, gt=0, description="Longest time for one search; then it is given up.")
     pick: PickOptions = Field(default_factory=PickOptions, description="What becomes a case, and how many a day.")

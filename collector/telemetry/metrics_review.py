@@ -38,7 +38,7 @@ REVIEW_REASONS = (
     "ingested",
 )
 
-REVIEW_FEEDBACK_OUTCOMES = ("picked", "attached", "content", "unknown")
+REVIEW_FEEDBACK_OUTCOMES = ("picked", "attached", "content", "unknown", "failed")
 
 REVIEW_PICKED = _metric(
     MetricSpec(
@@ -91,7 +91,7 @@ REVIEW_FEEDBACK = _metric(
         "groundwatch_review_feedback_total",
         Type.COUNTER,
         "Users' feedback: picked (made a case), attached (to a case that was there), content (good, or over the quota: "
-        "no case), or unknown (its interaction is not remembered).",
+        "no case), unknown (its interaction is not remembered), or failed (the store did not answer).",
         {"outcome": REVIEW_FEEDBACK_OUTCOMES},
         group="review",
     )

@@ -6,6 +6,11 @@ import random
 from pathlib import Path
 
 import pytest
+from opentelemetry._logs import LogRecord
+from opentelemetry.exporter.otlp.proto.http._log_exporter import OTLPLogExporter
+from opentelemetry.sdk._logs import LoggerProvider
+from opentelemetry.sdk._logs.export import SimpleLogRecordProcessor
+from opentelemetry.trace import NonRecordingSpan, SpanContext, set_span_in_context
 
 from tests.e2e.conftest import StartSidecar
 from tests.support.sidecar import Sidecar
@@ -57,6 +62,46 @@ def test_low_scores_feedback_and_the_control_part_become_cases(
     assert (reply.status_code, reply.json()["outcome"]) == (200, "attached")
     again.wait(lambda now: now.total("groundwatch_review_cases_total", outcome="merged") == 1, "it is merged")
     assert len(cases(again, reason="feedback")["cases"]) == 2  # type: ignore[arg-type]  # as above
+
+
+def say(sidecar: Sidecar, trace_id: bytes, name: str, **attributes: str | float) -> None:
+    """As an application tells it with the SDK, in the context of the answer's span."""
+    provider = LoggerProvider()
+    exporter = OTLPLogExporter(endpoint=f"{sidecar.http}/v1/logs")
+    provider.add_log_record_processor(SimpleLogRecordProcessor(exporter))
+    span = SpanContext(int.from_bytes(trace_id, "big"), 1, is_remote=True)
+    provider.get_logger("shop").emit(
+        LogRecord(
+            context=set_span_in_context(NonRecordingSpan(span)),
+            event_name="gen_ai.evaluation.result",
+            attributes={"gen_ai.evaluation.name": name, **attributes},
+        )
+    )
+    provider.shutdown()
+
+
+def test_what_users_say_in_log_events_makes_cases_and_is_redacted(
+    start_sidecar: StartSidecar, tmp_path: Path
+) -> None:
+    review = {"pick": {"control": {"rate": 0}, "cause_per_day": 0, "low_per_day": 0}}
+    sidecar = start_sidecar(review=review, process={"state_dir": str(tmp_path / "state")})
+    dice = random.Random(9)
+    first, second = (dice.randbytes(16) for _ in range(2))
+    for trace_id in (first, second):
+        sidecar.send(body(rag_trace(dice, trace_id=trace_id)))
+    sidecar.wait_for_interactions(2)
+    words = {"gen_ai.evaluation.explanation": "not true, write to jane@example.org"}
+    say(sidecar, first, "user_feedback", **{"gen_ai.evaluation.score.label": "thumbs-down"}, **words)
+    say(sidecar, second, "toxicity", **{"gen_ai.evaluation.score.value": 0.0})  # another evaluator's, not a user's
+    sidecar.wait(lambda now: now.total("groundwatch_review_cases_total", outcome="stored") == 1, "it is written")
+    row = cases(sidecar, reason="feedback")["cases"][0]  # type: ignore[index]  # the API's JSON
+    case = sidecar.client.get(f"{sidecar.http}/api/v1/review/case", params={"id": row["id"]}).json()
+    [said] = case["feedback"]
+    assert (said["score"], said["source"], said["name"]) == (0.0, "event", "user_feedback")
+    assert said["comment"] == "not true, write to [EMAIL_1]"
+    now = sidecar.metrics()
+    assert now.total("groundwatch_review_feedback_total") == 1
+    assert now.total("groundwatch_items_total", signal="logs", outcome="late") == 2  # of no use to their traces
 
 
 def test_a_session_is_erased_by_the_id_that_the_application_knows(
