@@ -2,7 +2,7 @@
 
     python tests/bench/kafka_loss.py            three brokers, two consumers, then a third; 20,000 traces; minutes
     python tests/bench/kafka_loss.py --quick    one broker, two consumers, 300 traces
-    python tests/bench/kafka_loss.py --collector PROGRAM    written by a real Collector (tests/support/collector)
+    python tests/bench/kafka_loss.py --collector PROGRAM    written by a real Collector (tests/support/otelcol)
 
 Traces are written with their trace id as the key, as a Collector divides them, and every process writes what became of
 each interaction to a results topic. While they run: one process is killed (kill -9) and started again, a broker is
@@ -33,7 +33,7 @@ from aiokafka import AIOKafkaConsumer
 
 from scorers.testing import Fault
 from tests.support import traces
-from tests.support.collector.process import Collector
+from tests.support.otelcol.process import Collector
 from tests.support.judge import JudgeServer
 from tests.support.kafka.clients import Sent, committed, ends, make_topics, produce
 from tests.support.kafka.cluster import KafkaCluster

@@ -1,4 +1,4 @@
-"""Record what a real Collector writes to a real Kafka: `python -m tests.support.collector.record RECORDER`.
+"""Record what a real Collector writes to a real Kafka: `python -m tests.support.otelcol.record RECORDER`.
 
 RECORDER is what build.sh makes. Writes tests/data/kafka/collector.jsonl, one message a line.
 """
@@ -20,7 +20,7 @@ from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 
 from tests.support import traces
-from tests.support.collector.process import Collector
+from tests.support.otelcol.process import Collector
 from tests.support.kafka.clients import make_topics
 from tests.support.kafka.cluster import KafkaCluster
 from tests.support.kafka.jars import jars
