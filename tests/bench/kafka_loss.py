@@ -33,11 +33,11 @@ from aiokafka import AIOKafkaConsumer
 
 from scorers.testing import Fault
 from tests.support import traces
-from tests.support.otelcol.process import Collector
 from tests.support.judge import JudgeServer
 from tests.support.kafka.clients import Sent, committed, ends, make_topics, produce
 from tests.support.kafka.cluster import KafkaCluster
 from tests.support.kafka.jars import NoKafka, jars
+from tests.support.otelcol.process import Collector
 from tests.support.sidecar import Metrics, Sidecar, quick_config
 from tests.support.waiting import until
 

@@ -20,10 +20,10 @@ from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 
 from tests.support import traces
-from tests.support.otelcol.process import Collector
 from tests.support.kafka.clients import make_topics
 from tests.support.kafka.cluster import KafkaCluster
 from tests.support.kafka.jars import jars
+from tests.support.otelcol.process import Collector
 
 TARGET = Path(__file__).parents[2] / "data" / "kafka" / "collector.jsonl"
 ENDED = 1_760_000_000_000_000_000
