@@ -62,7 +62,7 @@ async def test_the_page_shows_quality_figures_and_curves(store: SqliteStore) -> 
         assert page.status_code == 200
         assert "style-src 'self'" in page.headers["content-security-policy"]
         text = text_of(page.text)
-        assert f"mean{quality.mean.value:.3f} ({quality.mean.low:.3f} to {quality.mean.high:.3f})" in text
+        assert f"mean{quality.mean.value:.3f}({quality.mean.low:.3f} to {quality.mean.high:.3f})" in text
         assert f"{quality.first_mean:.3f}" in text
         assert "judged against people" in text
         assert "picked cases, without weights" in text
