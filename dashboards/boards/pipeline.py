@@ -116,6 +116,7 @@ def _kafka() -> list[Panel]:
             ],
             width=6,
             low=0,
+            empty="while nothing is read from Kafka, and while all goes well",
         ),
     ]
 
