@@ -84,7 +84,7 @@ def test_sigterm_scores_what_was_accepted_and_serves_metrics_until_last(
     assert final.total("groundwatch_traces_released_total", reason="quiet") == 5, final.text
     assert final.total("groundwatch_receiver_refused_requests_total", reason="shutting_down") == 1
     assert results(sink, "local", "faithfulness") == {"scored": 5}
-    assert gone(children)
+    until(lambda: gone(children), "its processes have ended")
 
 
 def test_a_trace_whose_quiet_period_is_too_long_is_released_incomplete(

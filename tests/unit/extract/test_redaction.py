@@ -485,11 +485,15 @@ HOSTILE = {
 @pytest.mark.parametrize("unit", HOSTILE.values(), ids=HOSTILE.keys())
 def test_no_text_costs_more_than_its_length(unit: str) -> None:
     """Sixteen times the text takes about sixteen times as long: thirty, with room for a busy machine. What is quadratic
-    takes 256 times as long."""
-    times = []
-    for length in (LONG // 16, LONG):
+    takes 256 times as long. Of each length the least of three: the collector of a whole suite's garbage runs at times."""
+
+    def least(length: int) -> float:
         text = unit * (length // len(unit))
-        start = time.process_time()
-        DETECTOR.hits(text)
-        times.append(time.process_time() - start)
-    assert times[1] < 30 * times[0] + 0.2
+        times = []
+        for _ in range(3):
+            start = time.process_time()
+            DETECTOR.hits(text)
+            times.append(time.process_time() - start)
+        return min(times)
+
+    assert least(LONG) < 30 * least(LONG // 16) + 0.2
