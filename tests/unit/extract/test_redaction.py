@@ -485,7 +485,7 @@ HOSTILE = {
 @pytest.mark.parametrize("unit", HOSTILE.values(), ids=HOSTILE.keys())
 def test_no_text_costs_more_than_its_length(unit: str) -> None:
     """Sixteen times the text takes about sixteen times as long: thirty, with room for a busy machine. What is quadratic
-    takes 256 times as long. Of each length the least of three: the collector of a whole suite's garbage runs at times."""
+    takes 256 times as long. Of each length the least of three: a whole suite's garbage is collected at times."""
 
     def least(length: int) -> float:
         text = unit * (length // len(unit))
