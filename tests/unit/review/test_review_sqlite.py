@@ -393,9 +393,9 @@ def test_a_piece_that_fails_is_taken_back_alone(tmp_path: Path) -> None:
     made.offer(lambda _: gate.wait(10), size=1, lost=lambda: lost.append(-1))
     for number, value in enumerate((1, 1, 2)):
         made.offer(
-            lambda connection, value=value: connection.execute("INSERT INTO t VALUES (?)", (value,)),  # type: ignore[misc]
+            lambda connection, value=value: connection.execute("INSERT INTO t VALUES (?)", (value,)),  # type: ignore[misc]  # a default makes it untyped
             size=1,
-            lost=lambda number=number: lost.append(number),  # type: ignore[misc]
+            lost=lambda number=number: lost.append(number),  # type: ignore[misc]  # a default makes it untyped
         )
     gate.set()
     rows = made.call(lambda connection: connection.execute("SELECT x FROM t").fetchall(), timeout_seconds=10)
