@@ -105,6 +105,7 @@ def run(program: Program, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
             ),
             "Prometheus has scraped the end",
         )
+        prometheus.scraped_once_more("groundwatch_interactions_settled_total")
         yield Run(sidecar, prometheus, final, told, replayed)
 
 

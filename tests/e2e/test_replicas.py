@@ -193,6 +193,7 @@ def run(program: Program, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
                 lambda: prometheus.number(f'sum({name}{{instance="{address}"}})') == final.total(name),
                 f"{address} was scraped after its end",
             )
+            prometheus.scraped_once_more(f'{name}{{instance="{address}"}}')
 
         waiting: list[bytes] = []
         count = [sum(second(trace_id) for trace_id, _ in third) for third in thirds]
