@@ -99,8 +99,8 @@ class Prometheus:
         return rows[0][1] if rows else None
 
     def scraped_once_more(self, series: str) -> None:
-        """Wait for one more scrape of these series. A scrape reads sums at one moment and other counters a moment later,
-        so only the one after that in which a counter has come to its end is whole."""
+        """Wait for one more scrape of these series. A scrape reads sums at one moment and other counters a moment
+        later, so only the one after that in which a counter has come to its end is whole."""
         when = f"min(timestamp({series}))"
         seen = self.number(when) or 0.0
         until(lambda: (self.number(when) or 0.0) > seen, f"{series} was scraped once more")
