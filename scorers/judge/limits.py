@@ -54,10 +54,10 @@ class Concurrency:
         try:
             await waiter
         except asyncio.CancelledError:
-            if waiter.done() and not waiter.cancelled():
+            if not waiter.cancelled():
                 self._in_flight -= 1  # the place had been handed over already
                 self._wake()
-            else:
+            elif waiter in self._waiters:  # a release between the cancellation and now has thrown it out
                 self._waiters.remove(waiter)
             raise
         return self._cuts

@@ -15,6 +15,7 @@ from scorers.errors import BadScorerOptions, JudgeAuth, UnknownScorer
 from scorers.interaction import Damage, Field, Interaction
 from scorers.judge.cache import VerdictCache
 from scorers.judge.keys import key_provider
+from scorers.judge.limits import Concurrency
 from scorers.judge.options import JudgeOptions, KeyOptions
 from scorers.judge.prices import Price, cost_usd
 from scorers.judge.question import Labelled
@@ -275,3 +276,17 @@ def test_the_local_contract_finds_the_liar() -> None:
     check_local(Length())
     with pytest.raises(AssertionError, match="one list for each"):
         check_local(Lying())
+
+
+# --- limits --------------------------------------------------------------------------------------------------
+async def test_a_place_that_is_freed_between_a_cancellation_and_its_hearing_is_not_lost() -> None:
+    limits = Concurrency(start=1, maximum=1, on_change=lambda _: None)
+    ticket = await limits.acquire()
+    waiting = asyncio.create_task(limits.acquire())
+    await asyncio.sleep(0)
+    waiting.cancel()
+    limits.release(ticket, overloaded=False, worked=True)
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    assert limits.in_flight == 0
+    await limits.acquire()
