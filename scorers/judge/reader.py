@@ -22,6 +22,7 @@ _BARE = re.compile(r"[^\s,:\]\}\[\{\"']+")
 _SPACE = re.compile(r"\s*")
 _CLOSES = re.compile(r"\s*(?:[,:}\]]|\Z)|[ \t\r]*\n\s*[\"']")
 _OPEN = re.compile(r"[\[{]")
+_THOUGHT = re.compile("</(?:think|thinking|reasoning)>", re.IGNORECASE)
 _HEX = re.compile(r"[0-9a-fA-F]{4}")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _STOPS = {'"': re.compile(r'["\\]'), "'": re.compile(r"['\\]")}
@@ -68,6 +69,9 @@ def _unite(pairs: list[tuple[str, object]]) -> dict[str, object]:
     return united
 
 
+_DECODER = json.JSONDecoder(object_pairs_hook=_unite, parse_constant=lambda _: None)
+
+
 def read_json(text: str, *, expected: Collection[str] = ()) -> Reading:
     """Find the JSON value in a judge's reply.
 
@@ -78,7 +82,7 @@ def read_json(text: str, *, expected: Collection[str] = ()) -> Reading:
     stripped = text.strip().removeprefix("\ufeff")
     if stripped[:1] in ("{", "["):
         try:
-            return Reading(json.loads(stripped, object_pairs_hook=_unite, parse_constant=lambda _: None))
+            return Reading(_DECODER.decode(stripped))
         except (ValueError, RecursionError):
             pass
     stripped = _strip_thinking(stripped)
@@ -100,9 +104,7 @@ def read_json(text: str, *, expected: Collection[str] = ()) -> Reading:
 
 def _strip_thinking(text: str) -> str:
     """What follows the last closing tag of a thinking block, if a value follows there."""
-    lowered = text.lower()
-    tags = [f"</{name}>" for name in ("think", "thinking", "reasoning")]
-    last = max(lowered.rfind(tag) + len(tag) if tag in lowered else 0 for tag in tags)
+    last = max((tag.end() for tag in _THOUGHT.finditer(text)), default=0)
     return text[last:] if _OPEN.search(text, last) else text
 
 

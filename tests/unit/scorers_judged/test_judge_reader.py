@@ -69,3 +69,8 @@ def test_finds_nothing_where_there_is_nothing(text: str) -> None:
 def test_says_whether_it_mended() -> None:
     assert not read_json('{"a": 1}').repaired
     assert read_json('x {"a": 1}').repaired
+
+
+def test_thoughts_in_letters_that_grow_when_they_are_lowered_cut_nothing_off() -> None:
+    text = f'<think>{"İ" * 40} {{"a": "draft"}}</Think>{{"a": {{"label": "yes"}}}} done'
+    assert read_json(text, expected=["a"]).value == {"a": {"label": "yes"}}
