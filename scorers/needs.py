@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 
 from scorers.interaction import Field, Interaction
 from scorers.outcome import Failed, FailedReason, NotApplicable, NotApplicableReason
@@ -17,13 +17,13 @@ _UNKNOWN: Mapping[Field, NotApplicableReason] = {
 _ORDER = tuple(_UNKNOWN)
 
 
-def unmet(needs: Iterable[Field], interaction: Interaction) -> NotApplicable | Failed | None:
+def unmet(needs: Collection[Field], interaction: Interaction) -> NotApplicable | Failed | None:
     """Why a scorer with these needs can not run on this interaction; None when it can.
 
     A damaged part makes it *failed: incomplete*, an unknown one *not applicable*; damage goes first, since it
     says that the part exists. A question or reference of white space is unknown; an empty response is known.
     """
-    wanted = sorted(needs, key=_ORDER.index)
+    wanted = [part for part in _ORDER if part in needs]
     for part in wanted:
         if part in interaction.damage:
             return Failed(FailedReason.INCOMPLETE, f"{part} is {interaction.damage[part]}")

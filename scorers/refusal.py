@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -351,14 +352,17 @@ _CONTRAST = (
 )
 
 
+_MARKS = re.compile("[\u0300-\u036f\u064b-\u0655\u0670\u0640\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]")
+_BLANKS = re.compile(r"[ \t]+")
+
+
 def _fold(text: str) -> str:
     """Compare by base letters: no case, no accents, no invisible characters, one apostrophe, one alef."""
+    if text.isascii():
+        return _BLANKS.sub(" ", text.lower())
     text = unicodedata.normalize("NFKD", text.replace("’", "'").replace("ʼ", "'")).casefold()
-    text = re.sub(
-        "[\u0300-\u036f\u064b-\u0655\u0670\u0640\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]", "", text
-    )
-    text = unicodedata.normalize("NFKC", text).replace("ى", "ي")
-    return re.sub(r"[ \t]+", " ", text)
+    text = unicodedata.normalize("NFKC", _MARKS.sub("", text)).replace("ى", "ي")
+    return _BLANKS.sub(" ", text)
 
 
 def _compiled(pattern: str) -> re.Pattern[str]:
@@ -370,7 +374,7 @@ _RULES = {
     for lang, rows in _REFUSALS.items()
 }
 _HINTS = {
-    # no rule of a language can match a text without one of these; looked for once, before any rule
+    # no rule of a language can match a text without one of these; looked for before any of its rules
     "en": _compiled(
         r"n't|\bnot\b|cannot|dont|\bno\b|unable|unsure|uncertain|insufficient|decline|refuse|n/?a\b|unknown|\bnone\b|neither|nothing|\black|silent"
         r"|unanswerable|\bai\b"
@@ -407,11 +411,11 @@ def noncommittal(text: str) -> Noncommittal:
     sentences = [part for part in sentences if any(map(str.isalnum, part))]
     if not sentences:
         return Noncommittal("yes", "empty")
-    rules = [rule for lang, hint in _HINTS.items() if hint.search(folded) for rule in _RULES[lang]]
+    hinted = [lang for lang, hint in _HINTS.items() if hint.search(folded)]
     refusing, mixed, first_rule, opens = 0, False, "", False
     others: list[str] = []
     for index, sentence in enumerate(sentences):
-        found = next(((name, match) for name, rule in rules if (match := rule.search(sentence))), None)
+        found = _refusal_in(sentence, hinted)
         if found is None:
             others.append(sentence)
             continue
@@ -433,6 +437,17 @@ def noncommittal(text: str) -> Noncommittal:
     if not cut and all(_is_filler(sentence) for sentence in sentences):
         return Noncommittal("unsure", "only_filler")
     return Noncommittal("no", "answer")
+
+
+def _refusal_in(sentence: str, langs: Iterable[str]) -> tuple[str, re.Match[str]] | None:
+    """The first rule of these languages that the sentence matches, and where."""
+    for lang in langs:
+        if _HINTS[lang].search(sentence) is None:
+            continue
+        for name, rule in _RULES[lang]:
+            if match := rule.search(sentence):
+                return name, match
+    return None
 
 
 def _is_filler(sentence: str) -> bool:

@@ -118,8 +118,10 @@ class _Session:
         questions = [question for _, question in wanted.values()]
         known: dict[str, Answer] = {}
         open_questions: list[Asked] = []
+        embeddings: list[Embedding] = []
         for question in questions:
             if isinstance(question, Embedding):
+                embeddings.append(question)
                 continue
             if isinstance(question, Listing):
                 open_questions.append(question)
@@ -137,18 +139,11 @@ class _Session:
         for call in calls[max(0, self._calls_left) :]:
             gathered.update(_failed(call, self._too_many()))
         calls = calls[: max(0, self._calls_left)]
-        async with asyncio.TaskGroup() as group:
-            asked = [group.create_task(self._paid(call, owners[call.questions[0].key])) for call in calls]
-            embedded = [
-                group.create_task(self._embed(question, owners[question.key]))
-                for question in questions
-                if isinstance(question, Embedding)
-            ]
-        for task in asked:
-            for key, answer in task.result().items():
+        asked = [self._paid(call, owners[call.questions[0].key]) for call in calls]
+        asked += [self._embed(question, owners[question.key]) for question in embeddings]
+        for answers in await _all(asked):
+            for key, answer in answers.items():
                 gathered[key] = _merged(gathered.get(key), answer)
-        for embedding in embedded:
-            gathered.update(embedding.result())
         for question in questions:
             self.asking.answers[question.key] = self._settled(question, gathered.get(question.key))
 
@@ -200,8 +195,9 @@ class _Session:
 
     # --- asking ----------------------------------------------------------------------------------------
 
-    def _pay(self, owner: str, usage: Usage) -> None:
-        self.asking.usage[owner] = add_usage(self.asking.usage.get(owner, Usage()), usage)
+    def _pay(self, owner: str, usage: Usage | None) -> None:
+        if usage is not None and usage.calls:
+            self.asking.usage[owner] = add_usage(self.asking.usage.get(owner, Usage()), usage)
 
     async def _embed(self, question: Embedding, owner: str) -> dict[str, Answer]:
         endpoint = self._planner._embeddings
@@ -214,6 +210,7 @@ class _Session:
             try:
                 batch, usage = await endpoint.embed(question.texts[start : start + size], deadline=self._deadline)
             except JudgeError as error:
+                self._pay(owner, error.spent)
                 return {question.key: Answer(failure=Failed(error.reason, str(error)))}
             self._pay(owner, usage)
             vectors += batch
@@ -240,11 +237,13 @@ class _Session:
         try:
             reply, usage = await self._chat.chat(form, output_tokens=output_tokens, deadline=self._deadline)
         except PromptTooLong as error:
+            self._pay(tries.owner, error.spent)
             if not tries.splits:
                 return _failed(call, error)
             self._chat.window_tokens = max(1024, min(self._chat.window_tokens, prompt_tokens) * 3 // 4)
             return await self._split(call, prompt_tokens, output_tokens, tries)
         except JudgeError as error:
+            self._pay(tries.owner, error.spent)
             return _failed(call, error)
         self._pay(tries.owner, usage)
         read = interpret(call, form.names, read_json(reply.text, expected=form.names))
@@ -335,9 +334,14 @@ _NOTHING = Answer()
 
 
 async def _all(asked: Iterable[Coroutine[object, object, dict[str, Answer]]]) -> list[dict[str, Answer]]:
+    """All answers, asked at once and in this order: the first one here, so that one alone takes no task."""
+    coroutines = list(asked)
+    if len(coroutines) < 2:
+        return [await one for one in coroutines]
     async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(one) for one in asked]
-    return [task.result() for task in tasks]
+        tasks = [group.create_task(one) for one in coroutines[1:]]
+        first = await coroutines[0]
+    return [first, *(task.result() for task in tasks)]
 
 
 def _texts(question: Labelling) -> list[tuple[str, str]]:
@@ -349,6 +353,8 @@ def _without(question: Labelling, labels: Mapping[str, Labelled]) -> Labelling |
     if not question.items:
         return None if WHOLE in labels else question
     items = tuple(item for item in question.items if item.id not in labels)
+    if len(items) == len(question.items):
+        return question
     return replace(question, items=items) if items else None
 
 

@@ -57,6 +57,10 @@ class Judge:
     ) -> None:
         self.options = options
         self.scorers = tuple(scorers)
+        self._fingerprints = {
+            scorer.info.name: fingerprint(scorer, model=options.model, plan=options.plan)
+            for scorer in self.scorers
+        }
         self._runtime = runtime or Runtime(SilentObserver())
         environ = environ if environ is not None else {}
         self._secret = secret = secret or secrets.token_bytes(32)
@@ -111,13 +115,10 @@ class Judge:
     def metrics(self) -> tuple[JudgedMetric, ...]:
         """Every metric of which `score` gives a result, in its order."""
         return tuple(
-            JudgedMetric(metric, scorer.info.version, self._fingerprint(scorer))
+            JudgedMetric(metric, scorer.info.version, self._fingerprints[scorer.info.name])
             for scorer in self.scorers
             for metric in scorer.info.gives
         )
-
-    def _fingerprint(self, scorer: JudgedScorer) -> str:
-        return fingerprint(scorer, model=self.options.model, plan=self.options.plan)
 
     def available(self) -> bool:
         """False while the circuit breaker of the chat endpoint lets no call pass."""
@@ -134,12 +135,14 @@ class Judge:
 
         `attempt` above 0 is a repeat on purpose, which bypasses the cache.
         """
-        allowed = min(self.options.deadline_seconds, deadline_seconds or self.options.deadline_seconds)
+        allowed = self.options.deadline_seconds
+        if deadline_seconds is not None:
+            allowed = min(allowed, deadline_seconds)
         return await judge_interaction(
             self.scorers,
             interaction,
             self._planner,
-            fingerprints={scorer.info.name: self._fingerprint(scorer) for scorer in self.scorers},
+            fingerprints=self._fingerprints,
             deadline=self._runtime.monotonic() + allowed,
             attempt=attempt,
         )
