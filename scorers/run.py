@@ -15,7 +15,7 @@ from scorers.outcome import Failed, FailedReason, Outcome, Result, Usage
 from scorers.scorer import JudgedScorer, LocalScorer, ScorerInfo
 
 if TYPE_CHECKING:  # screening's workers run local scorers only and must not load an HTTP client
-    from scorers.judge.planner import Asking, Planner
+    from scorers.judge.planner import Planner
     from scorers.judge.question import Answer, Question
 from scorers.judged.base import ruled
 
@@ -89,29 +89,32 @@ async def judge_interaction(
                 broken[name] = asked
                 continue
             for question in asked:
-                if claimed.setdefault(question.key, question) != question:
+                first = claimed.setdefault(question.key, question)
+                if first is not question and first != question:
                     _LOG.error("scorer %s asks another question under the key %r", name, question.key)
                     broken[name] = Failed(FailedReason.SCORER_ERROR, f"the key {question.key!r} is taken")
             if name not in broken:
                 wanted += [(name, question) for question in asked]
         return wanted
 
+    answers: Mapping[str, Answer] = {}
+    usages: Mapping[str, Usage] = {}
     try:
         asking = await planner.ask(
             interaction, collect, known=ruled(interaction), deadline=deadline, use_cache=attempt == 0
         )
+        answers, usages = asking.answers, asking.usage
     except Exception as error:  # noqa: BLE001  # a bug in the planner must not cost the caller its loop
         _LOG.exception("judging an interaction raised; its results are failed: scorer_error")
-        asking = Asking()
         broken = {scorer.info.name: Failed(FailedReason.SCORER_ERROR, type(error).__name__) for scorer in running}
     for scorer in running:
         got: list[Result] | Failed
         if scorer.info.name in broken:
             got = broken[scorer.info.name]
         else:
-            got = _guarded(scorer.info, partial(scorer.results, interaction, asking.answers))
+            got = _guarded(scorer.info, partial(scorer.results, interaction, answers))
         made = _unscored(scorer.info, interaction, got) if isinstance(got, Failed) else got
-        usage = asking.usage.get(scorer.info.name)
+        usage = usages.get(scorer.info.name)
         results += [
             _stamped(one, fingerprints, scorer, attempt, usage if not n else None) for n, one in enumerate(made)
         ]
