@@ -19,7 +19,7 @@ ScorerError
 
 from __future__ import annotations
 
-from scorers.outcome import FailedReason
+from scorers.outcome import FailedReason, Usage
 
 
 class ScorerError(Exception):
@@ -39,6 +39,8 @@ class JudgeError(ScorerError):
 
     reason: FailedReason = FailedReason.JUDGE_UNREACHABLE
     retry: bool = False
+    spent: Usage | None = None
+    """What the tries before it cost, where there were any."""
 
 
 class JudgeAuth(JudgeError):

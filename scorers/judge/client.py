@@ -199,9 +199,30 @@ class Endpoint:
         prompt_tokens: int,
         deadline: float,
     ) -> tuple[_T, Usage]:
-        """Try until there is an answer, or a reason to stop. Every try is counted and paid for."""
-        total = Usage()
-        dialect, key = self.dialect, await self.address.keys.key()
+        """Try until there is an answer, or a reason to stop. Every try is counted and paid for, also where the last
+        one fails: a `JudgeError` carries what was `spent`."""
+        bill: list[Usage] = []
+        try:
+            answer = await self._until_answered(
+                path, kind, body=body, read=read, prompt_tokens=prompt_tokens, deadline=deadline, bill=bill
+            )
+        except JudgeError as error:
+            error.spent = _total(bill)
+            raise
+        return answer, _total(bill)
+
+    async def _until_answered(
+        self,
+        path: str,
+        kind: CallKind,
+        *,
+        body: Callable[[Dialect], bytes],
+        read: Callable[[bytes], tuple[_T, Spent]],
+        prompt_tokens: int,
+        deadline: float,
+        bill: list[Usage],
+    ) -> _T:
+        dialect, key = self.dialect, await self._key(deadline)
         attempt = doubtful = 0
         refreshed = False
         while True:
@@ -220,13 +241,13 @@ class Endpoint:
                     spent = Spent(prompt_tokens, 0, estimated=True)
             elif sent.maybe_billed:
                 spent = Spent(prompt_tokens, 0, estimated=True)
-            total = self._account(kind, sent, error, spent, total)
+            bill.append(self._account(kind, sent, error, spent))
             if error is None:
                 self.dialect = dialect  # what worked is remembered
-                return answer, total
+                return answer
             if isinstance(error, JudgeAuth) and may_refresh:
                 refreshed = True
-                fresh = await self.address.keys.key(rejected=key)
+                fresh = await self._key(deadline, rejected=key)
                 if fresh != key:
                     key = fresh
                     continue
@@ -241,6 +262,13 @@ class Endpoint:
             if not error.retry or attempt >= self._options.max_attempts or doubtful > 1:
                 raise error
             await self._back_off(error, attempt, deadline)
+
+    async def _key(self, deadline: float, rejected: str | None = None) -> str | None:
+        try:
+            async with asyncio.timeout(max(0.0, deadline - self._runtime.monotonic())):
+                return await self.address.keys.key(rejected=rejected)
+        except TimeoutError:
+            raise DeadlineExceeded("the deadline passed while the key was fetched") from None
 
     async def _wait_for_pause(self, deadline: float) -> None:
         """Hold while the endpoint has asked everybody to wait; fail at once if that outlasts the deadline."""
@@ -298,7 +326,9 @@ class Endpoint:
             else:
                 self.breaker.failed(sent.error)
             return replace(sent, seconds=self._runtime.monotonic() - started)
-        except asyncio.CancelledError:
+        except JudgeError:
+            raise  # by the breaker itself, which waits for another call's probe
+        except BaseException:
             self.breaker.abandoned()
             raise
         finally:
@@ -343,7 +373,7 @@ class Endpoint:
             headers[name] = f"Bearer {key}" if name == "authorization" else key
         return headers
 
-    def _account(self, kind: CallKind, sent: _Sent, error: JudgeError | None, spent: Spent, total: Usage) -> Usage:
+    def _account(self, kind: CallKind, sent: _Sent, error: JudgeError | None, spent: Spent) -> Usage:
         cost = cost_usd(
             self._options.prices,
             self.address.model,
@@ -366,10 +396,14 @@ class Endpoint:
         self._runtime.observer.call(record)
         self._budget.spend(tokens=spent.input_tokens + spent.output_tokens, usd=cost)
         counted = bool(spent.input_tokens or spent.output_tokens)
-        return add_usage(
-            total,
-            Usage(1, spent.input_tokens, spent.output_tokens, cost, estimated=spent.estimated and counted),
-        )
+        return Usage(1, spent.input_tokens, spent.output_tokens, cost, estimated=spent.estimated and counted)
+
+
+def _total(bill: Sequence[Usage]) -> Usage:
+    total = Usage()
+    for usage in bill:
+        total = add_usage(total, usage)
+    return total
 
 
 def add_usage(first: Usage, second: Usage) -> Usage:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from scorers import catalog
@@ -257,6 +258,43 @@ async def test_the_deadline_of_the_interaction_holds() -> None:
     assert failed(result) is FailedReason.DEADLINE
 
 
+async def test_a_deadline_that_has_passed_is_one() -> None:
+    async with bench(ScriptedJudge()) as b:
+        (result,) = await b.judge.score(interaction(), 0.0)
+        assert failed(result) is FailedReason.DEADLINE
+        assert not b.watching.calls
+
+
+async def test_a_key_command_that_hangs_does_not_outlast_the_deadline() -> None:
+    async with bench(ScriptedJudge(), api_key={"command": ["sleep", "20"]}) as b:
+        async with asyncio.timeout(5):
+            waited = await asyncio.gather(*(b.judge.score(interaction(id=str(n)), 0.2) for n in range(4)))
+    assert [failed(result) for (result,) in waited] == [FailedReason.DEADLINE] * 4
+
+
+async def test_an_error_of_our_own_leaves_the_breakers_probe_to_the_next_call() -> None:
+    class Once(httpx.AsyncBaseTransport):
+        def __init__(self, inner: httpx.AsyncBaseTransport) -> None:
+            self.inner = inner
+            self.broken = False
+
+        async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+            if self.broken:
+                self.broken = False
+                raise RuntimeError("a bug")
+            return await self.inner.handle_async_request(request)
+
+    async with bench(ScriptedJudge(faults=[Fault(status=402)])) as b:
+        chat = b.judge.chat
+        once = Once(chat._http)
+        chat._http = once
+        assert failed(await b.faithfulness()) is FailedReason.JUDGE_QUOTA
+        b.time.now += 60
+        once.broken = True
+        assert failed(await b.faithfulness()) is FailedReason.SCORER_ERROR
+        assert scored(await b.faithfulness()) == 1.0
+
+
 @pytest.mark.parametrize(
     "fault",
     [
@@ -338,6 +376,16 @@ async def test_costs_and_tokens_are_added_up_over_failed_tries_too() -> None:
         assert result.usage.input_tokens == sum(record.input_tokens for record in b.watching.calls)
         assert result.usage.cost_usd == pytest.approx(sum(record.cost_usd or 0 for record in b.watching.calls))
         assert result.usage.estimated
+
+
+async def test_what_a_call_cost_that_never_came_to_an_answer_is_on_the_bill() -> None:
+    async with bench(ScriptedJudge(faults=[Fault(raw=b"<html>")] * 2)) as b:
+        result = await b.faithfulness()
+        assert failed(result) is FailedReason.BAD_REPLY
+        assert result.usage is not None
+        assert result.usage.calls == len(b.watching.calls) == 2
+        assert result.usage.input_tokens == sum(record.input_tokens for record in b.watching.calls) > 0
+        assert result.usage.cost_usd == pytest.approx(sum(record.cost_usd or 0 for record in b.watching.calls))
 
 
 async def test_an_unknown_price_is_no_cost_and_never_zero() -> None:
