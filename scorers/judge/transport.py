@@ -48,11 +48,25 @@ def make_transport(
 
     return AiohttpTransport(
         verify=context,
-        proxy=httpx.Proxy(proxy) if proxy else None,
+        proxy=_proxy(proxy) if proxy else None,
         limits=httpx.Limits(max_connections=max_connections),
         client=session,
         trust_env=False,
     )
+
+
+def _proxy(url: str) -> httpx.Proxy:
+    """The proxy; a bare `host:port` is one of http, as in curl. Its URL is not told, since it may hold a password."""
+    try:
+        proxy = httpx.Proxy(url if "://" in url else f"http://{url}")
+    except (ValueError, httpx.InvalidURL):
+        proxy = None
+    if proxy is None or proxy.url.scheme not in ("http", "https") or not proxy.url.host:
+        raise BadScorerOptions(
+            "the proxy for the judge (judge.proxy, or HTTP_PROXY, HTTPS_PROXY, ALL_PROXY) can not be used: give it as "
+            "http://host:port, or set judge.proxy_from_env: false"
+        )
+    return proxy
 
 
 def proxy_from(environ: Mapping[str, str], url: str) -> str | None:

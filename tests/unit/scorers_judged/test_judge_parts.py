@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 
+import httpx
 import pytest
 from pydantic import ValidationError
 
@@ -20,7 +21,7 @@ from scorers.judge.options import JudgeOptions, KeyOptions
 from scorers.judge.prices import Price, cost_usd
 from scorers.judge.question import Labelled
 from scorers.judge.tokens import estimate_tokens
-from scorers.judge.transport import proxy_from
+from scorers.judge.transport import make_transport, proxy_from
 from scorers.judge.wire import error_of
 from scorers.judged.rubric import RubricOptions
 from scorers.outcome import Failed, FailedReason, NotApplicable, NotApplicableReason, Result, Score
@@ -290,3 +291,29 @@ async def test_a_place_that_is_freed_between_a_cancellation_and_its_hearing_is_n
         await waiting
     assert limits.in_flight == 0
     await limits.acquire()
+
+
+@pytest.mark.parametrize("proxy", ["socks5://user:secret@host:1", "ftp://host", "http://", "http://[::1"])
+def test_a_proxy_that_can_not_be_used_is_named_without_its_password(proxy: str) -> None:
+    with pytest.raises(BadScorerOptions, match=r"judge\.proxy") as raised:
+        make_transport(url="http://judge/v1", ca_file=None, proxy=proxy, max_connections=1)
+    assert "secret" not in str(raised.value)
+
+
+async def test_a_proxy_may_be_named_without_its_scheme() -> None:
+    asked: list[bytes] = []
+
+    async def proxy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        asked.append(await reader.readline())
+        writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
+        writer.close()
+
+    async with await asyncio.start_server(proxy, "127.0.0.1", 0) as server:
+        host, port = server.sockets[0].getsockname()[:2]
+        named = proxy_from({"HTTP_PROXY": f"{host}:{port}"}, "http://judge.example/v1")
+        transport = make_transport(url="http://judge.example/v1", ca_file=None, proxy=named, max_connections=1)
+        async with transport:
+            response = await transport.handle_async_request(httpx.Request("GET", "http://judge.example/v1"))
+            await response.aread()
+            await response.aclose()
+    assert asked == [b"GET http://judge.example/v1 HTTP/1.1\r\n"]
