@@ -257,10 +257,11 @@ def build(
         for transport in metrics.TRANSPORT
     }
 
-    def drop_lost() -> None:
+    def decided() -> None:
         assembler.drop_lost()
         if judging is not None:
             judging.drop_lost()
+        flow.decided()
 
     kafka = kafka_of(
         config,
@@ -270,7 +271,7 @@ def build(
         hinted=lambda: assembler.hinted,
         waiting=lambda: (screening.waiting, screening.waiting_bytes),
         full=lambda: results is not None and results.full,
-        dropped=drop_lost,
+        decided=decided,
         settle=settling(results, books),
         health=health.set,
         clock=clock,

@@ -46,7 +46,9 @@ class Flow:
     out under the policy's own name. `sinks` get every settled interaction, in the order given; they must not
     block. `seen` is told of every interaction that counts when it is screened, `diagnose` tells its cause when it is
     settled. `books` know the interactions that were counted: such a one is counted as repeated, and nothing else is
-    done about it. Lives on the event loop.
+    done about it. While it is in doubt whether an interaction is another replica's, it waits here, so that only one of
+    them counts it; these are at most as many as the process holds anyway, since what is in doubt is not added to.
+    Lives on the event loop.
     """
 
     def __init__(
@@ -69,6 +71,7 @@ class Flow:
         self._seen = seen
         self._diagnose = diagnose
         self._books = books
+        self._in_doubt: list[Settled] = []
         self._found = telemetry.counter(metrics.INTERACTIONS_FOUND)
         self._moved = telemetry.counter(metrics.INTERACTIONS_MOVED)
         self.judges: Judges | None = None
@@ -128,6 +131,9 @@ class Flow:
     def settled(self, settled: Settled) -> None:
         """Downstream of judging, and of every interaction that is not judged; releases the receipt after the last
         sink. What became another replica's meanwhile is settled there."""
+        if settled.receipt is not None and settled.receipt.in_doubt and not settled.receipt.lost:
+            self._in_doubt.append(settled)
+            return
         try:
             if settled.receipt is not None and settled.receipt.lost:
                 self._moved.inc()
@@ -143,6 +149,12 @@ class Flow:
         finally:
             if settled.receipt is not None:
                 settled.receipt.release()
+
+    def decided(self) -> None:
+        """It is known of some interactions that waited whether they are another replica's: settle or drop those."""
+        waited, self._in_doubt = self._in_doubt, []
+        for settled in waited:
+            self.settled(settled)
 
     def _settle(self, settled: Settled) -> None:
         if settled.decision.fate is not Fate.FILTERED:

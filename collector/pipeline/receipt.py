@@ -14,11 +14,12 @@ class Receipt:
     process goes without.
 
     A delivery can be lost to somebody else, who is given it anew (a Kafka partition that moved): what was made of it
-    here is then dropped by its holder, uncounted. It can be rejected by who finds out late that it can not be read.
+    here is then dropped by its holder, uncounted. Before that it may be in doubt whose it will be: what would be
+    counted waits. It can be rejected by who finds out late that it can not be read.
     `parts` are the receipts that one receipt for several deliveries stands for.
     """
 
-    __slots__ = ("_holders", "_lost", "_parts", "_settled", "rejected")
+    __slots__ = ("_holders", "_in_doubt", "_lost", "_parts", "_settled", "rejected")
 
     def __init__(
         self,
@@ -32,6 +33,7 @@ class Receipt:
         """Who is told that it can not be read; set by its maker, where somebody is."""
         self._parts = parts
         self._lost = False
+        self._in_doubt = False
 
     @property
     def open(self) -> bool:
@@ -46,6 +48,15 @@ class Receipt:
     def lose(self) -> None:
         """It is somebody else's from now on. Holders let go as always."""
         self._lost = True
+
+    @property
+    def in_doubt(self) -> bool:
+        """Whether it is not known now if it, or a part of it, will be somebody else's."""
+        return self._in_doubt or any(part.in_doubt for part in self._parts)
+
+    def doubt(self, is_in_doubt: bool) -> None:
+        """Say whether it is in doubt whose it will be."""
+        self._in_doubt = is_in_doubt
 
     def reject(self, reason: str) -> None:
         """It can not be read, for a reason that is a constant of the code; tells its source, which counts it."""

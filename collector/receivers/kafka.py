@@ -59,7 +59,7 @@ class KafkaReceiver:
         records: Records,
         fill: Callable[[], float],
         most: int,
-        dropped: Callable[[], None],
+        decided: Callable[[], None],
         settle: Callable[[], Awaitable[None]],
         health: Callable[[str, str | None], None],
         clock: Clock,
@@ -67,9 +67,9 @@ class KafkaReceiver:
         events: Events,
     ) -> None:
         """`fill` tells how full what comes next is, `most` how many traces that is when it is full, at 1: from there on
-        partitions are paused. `dropped` is called when receipts were lost to another replica; `settle` before the
-        commit at which partitions may move: what was counted here should be settled by then, or it is counted there
-        too. `health` takes the reason why this is not ready, or None."""
+        partitions are paused. `decided` is called when it is known which receipts were lost to another replica and
+        which are ours; `settle` before the commit at which partitions may move: what was counted here should be settled
+        by then, or it is counted there too. `health` takes the reason why this is not ready, or None."""
         self._options = options
         self._environ = environ
         self._fill = fill
@@ -91,7 +91,7 @@ class KafkaReceiver:
             clock=clock,
             telemetry=telemetry,
         )
-        self._group = Group(options, telemetry=telemetry, events=events, dropped=dropped, settle=settle)
+        self._group = Group(options, telemetry=telemetry, events=events, decided=decided, settle=settle)
         self._consumer: AIOKafkaConsumer | None = None
         self._task: asyncio.Task[None] | None = None
         self._polling: asyncio.Task[None] | None = None

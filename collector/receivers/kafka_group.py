@@ -2,7 +2,8 @@
 
 aiokafka's rebalances are eager: every partition is revoked, then some are assigned. A partition that comes back goes on
 as if nothing had happened, if the coordinator holds what this process committed; else, and when it does not come back,
-what was made of its unsettled messages is dropped, and its new owner reads them again.
+what was made of its unsettled messages is dropped, and its new owner reads them again. Until that is known, which takes
+as long as the slowest member needs to let go, its messages are in doubt, and nothing is counted of them.
 """
 
 from __future__ import annotations
@@ -42,15 +43,16 @@ class Group:
         *,
         telemetry: Telemetry,
         events: Events,
-        dropped: Callable[[], None],
+        decided: Callable[[], None],
         settle: Callable[[], Awaitable[None]],
     ) -> None:
-        """`dropped` is called when receipts were lost, so that those who hold some let go of what they made. `settle`
-        settles what has been counted, before the commit at a rebalance."""
+        """`decided` is called when it is known whose receipts are: those who hold lost ones let go of what they made,
+        and what waited because of a doubt is counted. `settle` settles what has been counted, before the commit at a
+        rebalance."""
         self._options = options
         self._telemetry = telemetry
         self._events = events
-        self._dropped = dropped
+        self._decided = decided
         self._settle = settle
         self._room = options.offset_metadata_bytes
         self._consumer: AIOKafkaConsumer | None = None
@@ -65,12 +67,12 @@ class Group:
     def attach(self, consumer: AIOKafkaConsumer, admin: AIOKafkaAdminClient) -> ConsumerRebalanceListener:
         """Use this connection from now on. Returns what is to be told of its rebalances."""
         self._consumer, self._admin, self._failure = consumer, admin, None
-        self.placed.clear()
         return _Listener(partial(self._told, self._revoked), partial(self._told, self._assigned))
 
     async def detach(self) -> None:
         """The connection is gone."""
         await self._stop_placing()
+        self._doubt()
         self.placed.clear()
         self._consumer = self._admin = None
 
@@ -98,6 +100,7 @@ class Group:
 
     async def _revoked(self, revoked: _Places) -> None:
         await self._stop_placing()
+        self._doubt()
         if self.placed:
             self._telemetry.inc(metrics.KAFKA_REBALANCES)
             with contextlib.suppress(TimeoutError):
@@ -105,6 +108,11 @@ class Group:
                     await self._settle()
             await self.commit()
         self.placed.clear()
+
+    def _doubt(self) -> None:
+        """What would be counted from now on could not be committed before somebody else may read it again."""
+        for partition in self.partitions.values():
+            partition.doubt(True)
 
     async def _assigned(self, assigned: _Places) -> None:
         """First pause what was assigned, before anything is awaited, so that nothing is fetched from a place that is
@@ -121,7 +129,7 @@ class Group:
             moved += self.partitions.pop(place).lose()
         if moved:
             self._telemetry.inc(metrics.KAFKA_MOVED, moved)
-            self._dropped()
+            self._decided()
 
     def replace(self, places: _Places) -> None:
         """Find out anew where these are to be read from: the broker has no such offset any more."""
@@ -162,7 +170,9 @@ class Group:
                 partition = self.partitions[place]
                 partition.highwater = max(partition.highwater, end[place])
                 consumer.seek(place, partition.fetch_from)
+                partition.doubt(False)
             self.placed |= mine
+            self._decided()
             await (
                 self.commit()
             )  # a group without an offset has one from now on: `latest` must not skip at a restart

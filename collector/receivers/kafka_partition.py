@@ -120,6 +120,11 @@ class Partition:
         """Whether what the coordinator holds was written by this process: then nobody else had the partition."""
         return committed in self._known
 
+    def doubt(self, is_in_doubt: bool) -> None:
+        """Say whether it is in doubt whose it will be: as long as it is, nothing is counted of its messages."""
+        for held in self._progress.held():
+            held.receipt.doubt(is_in_doubt)
+
     def lose(self) -> int:
         """It is somebody else's: what was made of its messages is to be dropped. How many were unsettled."""
         lost = list(self._progress.held())

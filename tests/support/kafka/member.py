@@ -51,7 +51,7 @@ class Member:
             records=self.line.screening.accept,
             fill=fill,
             most=most,
-            dropped=self._drop,
+            decided=self._decided,
             settle=self._settle,
             health=self._health,
             clock=self.line.clock,
@@ -62,9 +62,10 @@ class Member:
     async def _settle(self) -> None:
         self.settles += 1
 
-    def _drop(self) -> None:
+    def _decided(self) -> None:
         self.line.assembler.drop_lost()
         self.line.judging.drop_lost()
+        self.line.flow.decided()
 
     def _health(self, component: str, reason: str | None) -> None:
         if reason is None:

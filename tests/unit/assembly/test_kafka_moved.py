@@ -132,3 +132,28 @@ async def test_a_judge_that_answers_too_late_settles_nothing(handle: Handle) -> 
     assert count(line, metrics.INTERACTIONS_MOVED) == 1
     assert not receipt.open
     await line.screening.stop(0)
+
+
+@pytest.mark.parametrize("lost", [False, True], ids=["ours", "lost"])
+async def test_what_ends_in_doubt_is_counted_when_it_is_ours_and_dropped_when_it_is_not(
+    handle: Handle, lost: bool
+) -> None:
+    line = Line(handle, sampling=ALL)
+    await line.screening.start()
+    receipt = give(line, traces.rag_trace(random.Random(6)))
+    other = give(line, traces.rag_trace(random.Random(7)))
+    receipt.doubt(True)
+    await line.pass_time(QUIET)
+    assert line.judging.waiting == 0
+    assert len(line.settled) == 1  # the other one
+    assert not other.open
+    line.flow.decided()  # about others
+    assert receipt.open
+    if lost:
+        receipt.lose()
+    receipt.doubt(False)
+    line.flow.decided()
+    assert len(line.settled) == 2 - lost
+    assert count(line, metrics.INTERACTIONS_MOVED) == lost
+    assert not receipt.open
+    await line.screening.stop(0)

@@ -16,6 +16,16 @@ def test_lost_is_said_by_the_receipt_and_by_what_it_is_part_of() -> None:
     assert settled == ["both"]
 
 
+def test_a_doubt_is_said_by_the_receipt_and_by_what_it_is_part_of_until_it_is_no_more() -> None:
+    first, second = Receipt(lambda: None), Receipt(lambda: None)
+    both = Receipt(lambda: None, parts=(first, second))
+    second.doubt(True)
+    assert (first.in_doubt, second.in_doubt, both.in_doubt) == (False, True, True)
+    assert not both.lost
+    second.doubt(False)
+    assert not both.in_doubt
+
+
 def test_a_lost_receipt_is_let_go_of_as_always() -> None:
     settled: list[int] = []
     receipt = Receipt(lambda: settled.append(1))

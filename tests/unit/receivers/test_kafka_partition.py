@@ -125,6 +125,17 @@ def test_it_is_full_when_a_commit_can_hardly_say_more_and_eases_late() -> None:
     assert not one.full
 
 
+def test_all_that_is_unsettled_is_in_doubt_while_nobody_knows_whose_it_will_be() -> None:
+    one = partition()
+    one.fetched(messages(0, 1, 2), now=0.0)
+    receipts = [waiting.receipt for waiting in one.waiting]
+    settle(one, 2)
+    one.doubt(True)
+    assert [receipt.in_doubt for receipt in receipts] == [True, True, False]
+    one.doubt(False)
+    assert not any(receipt.in_doubt for receipt in receipts)
+
+
 def test_what_is_lost_says_so_to_whoever_holds_it() -> None:
     one = partition()
     one.fetched(messages(0, 1, 2), now=0.0)
