@@ -112,12 +112,24 @@ def _custom(options: CustomOptions) -> JudgedScorer:
 def judged(names: Sequence[str | ScorerOptions]) -> list[JudgedScorer]:
     """Judged scorers by name (with their defaults) or by options, each once, in order.
 
-    A metric's name stands for the scorer that gives it. Raises `UnknownScorer`, which lists the names.
+    A metric's name stands for the scorer that gives it; a name alone for one that is listed before it with options.
+    Raises `UnknownScorer`, which lists the names, and `BadScorerOptions` where two scorers would give one metric.
     """
     made: dict[str, JudgedScorer] = {}
+    chosen: dict[str, ScorerOptions] = {}
     for name in names:
-        scorer = make_judged(options_of(name) if isinstance(name, str) else name)
-        made.setdefault(scorer.info.name, scorer)
+        options = options_of(name) if isinstance(name, str) else name
+        scorer = make_judged(options)
+        own = scorer.info.name
+        if own in made and (isinstance(name, str) or chosen[own] == options):
+            continue
+        for other in made.values():
+            if taken := set(other.info.gives) & set(scorer.info.gives):
+                raise BadScorerOptions(
+                    f"two judged scorers give the metric {min(taken)!r}: call one otherwise (a rubric by its name), or "
+                    "leave it out"
+                )
+        made[own], chosen[own] = scorer, options
     return list(made.values())
 
 

@@ -133,8 +133,8 @@ def _stamped(
 
 
 def fingerprint(scorer: JudgedScorer, *, model: str, plan: str) -> str:
-    """The instrument: scorer and version, digest of its prompts and of the plan, and the judge model."""
-    digest = hashlib.blake2b(plan.encode(), digest_size=4)
+    """The instrument: scorer and version, digest of its settings, of its prompts and of the plan, and the model."""
+    digest = hashlib.blake2b(f"{plan}{scorer.info.settings}".encode("utf-8", "surrogatepass"), digest_size=4)
     for prompt in scorer.prompts:
         digest.update(prompt.digest.encode())
     return f"{scorer.info.name}/{scorer.info.version}+{digest.hexdigest()}@{model}"

@@ -38,7 +38,8 @@ class ScorerInfo:
 
     `needs` are the parts of an interaction without which it is not applicable (unknown) or failed (damaged).
     `scale` describes the raw value for people, e.g. "share of claims, 0 to 1". `metrics` are the names that its
-    results carry, where they are not just `name`.
+    results carry, where they are not just `name`. `settings` says, as text, what was set beside the prompts that
+    changes the number (a mode, the values of labels): another setting is another instrument.
     """
 
     name: str
@@ -49,6 +50,7 @@ class ScorerInfo:
     scale: str
     tier: Tier | None = None
     metrics: tuple[str, ...] = ()
+    settings: str = ""
 
     @property
     def gives(self) -> tuple[str, ...]:

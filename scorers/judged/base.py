@@ -35,8 +35,11 @@ def info(
     *,
     direction: Direction = Direction.HIGHER_IS_BETTER,
     metrics: tuple[str, ...] = (),
+    settings: str = "",
 ) -> ScorerInfo:
-    return ScorerInfo(name, version, Kind.JUDGED, frozenset(needs), direction, scale, metrics=metrics)
+    return ScorerInfo(
+        name, version, Kind.JUDGED, frozenset(needs), direction, scale, metrics=metrics, settings=settings
+    )
 
 
 def result(

@@ -128,7 +128,11 @@ class FactualCorrectness:
         coverage: Level = "low",
     ) -> None:
         self.info = info(
-            "factual_correctness", "1", (Field.QUESTION, Field.RESPONSE, Field.REFERENCE), f"{mode}, 0 to 1"
+            "factual_correctness",
+            "1",
+            (Field.QUESTION, Field.RESPONSE, Field.REFERENCE),
+            f"{mode}, 0 to 1",
+            settings=f"{mode} {beta!r}",
         )
         self._mode = mode
         self._beta = beta

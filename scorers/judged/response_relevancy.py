@@ -21,10 +21,6 @@ class ResponseRelevancy:
     `noncommittal="zero"`; the flag itself is the metric `noncommittal`. Needs an embeddings endpoint.
     """
 
-    info = info(
-        "response_relevancy", "1", (Field.QUESTION, Field.RESPONSE), "mean cosine similarity of questions, -1 to 1"
-    )
-
     def __init__(self, *, strictness: int = 3, noncommittal: Literal["unscored", "zero"] = "unscored") -> None:
         loaded = Prompt.load("answered_questions")
         text = loaded.text.replace("{count}", str(strictness))
@@ -32,6 +28,13 @@ class ResponseRelevancy:
         self._refusal = Prompt.load("noncommittal")
         self._strictness = strictness
         self._zero = noncommittal == "zero"
+        self.info = info(
+            "response_relevancy",
+            "1",
+            (Field.QUESTION, Field.RESPONSE),
+            "mean cosine similarity of questions, -1 to 1",
+            settings=f"noncommittal {noncommittal}",
+        )
         self._asked = Listing(
             "answered_questions",
             self._prompt,

@@ -127,6 +127,7 @@ class Rubric:
             ", ".join(self._values),
             direction=options.direction,
             metrics=per_label,
+            settings=options.model_dump_json(exclude={"type", "name", "version", "text"}),
         )
 
     @property

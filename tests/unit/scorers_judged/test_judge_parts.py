@@ -11,7 +11,13 @@ import pytest
 from pydantic import ValidationError
 
 from scorers import catalog
-from scorers.config import CustomOptions, PlainOptions
+from scorers.config import (
+    CustomOptions,
+    FactualCorrectnessOptions,
+    PlainOptions,
+    ResponseRelevancyOptions,
+    ScorerOptions,
+)
 from scorers.errors import BadScorerOptions, JudgeAuth, UnknownScorer
 from scorers.interaction import Damage, Field, Interaction
 from scorers.judge.cache import VerdictCache
@@ -25,7 +31,7 @@ from scorers.judge.transport import make_transport, proxy_from
 from scorers.judge.wire import error_of
 from scorers.judged.rubric import RubricOptions
 from scorers.outcome import Failed, FailedReason, NotApplicable, NotApplicableReason, Result, Score
-from scorers.run import run_local
+from scorers.run import fingerprint, run_local
 from scorers.scorer import Direction, Kind, ScorerInfo, Tier
 from scorers.testing import check_judged, check_local, interaction
 
@@ -216,10 +222,49 @@ def test_the_contract_holds_for_our_own(name: str) -> None:
     check_judged(*catalog.judged([name]))
 
 
-def test_prompts_have_versions_and_fingerprints_follow_their_text() -> None:
+def test_prompts_have_versions() -> None:
     (one,) = catalog.judged([PlainOptions(type="faithfulness")])
     assert all(prompt.version and prompt.text for prompt in one.prompts)
     assert len({prompt.digest for prompt in one.prompts}) == len(one.prompts)
+
+
+RUBRIC = {"name": "tone", "needs": ["response"], "text": "Is the response polite?"}
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        FactualCorrectnessOptions(mode="precision"),
+        FactualCorrectnessOptions(beta=2.0),
+        FactualCorrectnessOptions(atomicity="high"),
+        ResponseRelevancyOptions(noncommittal="zero"),
+        ResponseRelevancyOptions(strictness=2),
+        RubricOptions.model_validate({**RUBRIC, "text": "Is the response kind?"}),
+        RubricOptions.model_validate({**RUBRIC, "answer": {"kind": "labels", "values": {"yes": 0.5, "no": 0.0}}}),
+        RubricOptions.model_validate({**RUBRIC, "direction": "lower"}),
+        RubricOptions.model_validate({**RUBRIC, "on_refusal": "unscored"}),
+    ],
+)
+def test_whatever_changes_the_number_is_another_instrument(changed: ScorerOptions) -> None:
+    plain = RubricOptions.model_validate(RUBRIC) if isinstance(changed, RubricOptions) else type(changed)()
+    found = [
+        fingerprint(*catalog.judged([options]), model="m", plan="standard") for options in (plain, plain, changed)
+    ]
+    assert found[0] == found[1]
+    assert found[0] != found[2]
+
+
+def test_two_scorers_of_one_metric_are_refused_and_one_named_twice_is_one() -> None:
+    strict = ResponseRelevancyOptions(strictness=5)
+    (kept,) = catalog.judged([strict, "response_relevancy", strict])
+    assert "5" in kept.prompts[0].text
+    for first, second in (
+        (strict, ResponseRelevancyOptions()),
+        ("faithfulness", RubricOptions.model_validate({**RUBRIC, "name": "faithfulness"})),
+        ("passage_relevance", RubricOptions.model_validate({**RUBRIC, "name": "precision_at_k"})),
+    ):
+        with pytest.raises(BadScorerOptions, match="two judged scorers give the metric"):
+            catalog.judged([first, second])
 
 
 def test_the_readme_names_every_option_scorer_and_metric() -> None:
