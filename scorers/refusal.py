@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -389,6 +388,7 @@ _HINTS = {
     "hi": re.compile("[\u0900-\u097f]"),
     "ru": re.compile("[\u0400-\u04ff]"),
 }
+_HINTS_IN_ASCII = {lang: hint for lang, hint in _HINTS.items() if lang in ("en", "de", "fr", "es")}
 _FILLERS = tuple(_compiled(pattern) for pattern in _FILLER)
 _HEDGE = tuple(_compiled(pattern) for pattern in _HEDGES)
 _CONTRASTS = _compiled(_CONTRAST)
@@ -411,11 +411,10 @@ def noncommittal(text: str) -> Noncommittal:
     sentences = [part for part in sentences if any(map(str.isalnum, part))]
     if not sentences:
         return Noncommittal("yes", "empty")
-    hinted = [lang for lang, hint in _HINTS.items() if hint.search(folded)]
     refusing, mixed, first_rule, opens = 0, False, "", False
     others: list[str] = []
     for index, sentence in enumerate(sentences):
-        found = _refusal_in(sentence, hinted)
+        found = _refusal_in(sentence)
         if found is None:
             others.append(sentence)
             continue
@@ -439,10 +438,10 @@ def noncommittal(text: str) -> Noncommittal:
     return Noncommittal("no", "answer")
 
 
-def _refusal_in(sentence: str, langs: Iterable[str]) -> tuple[str, re.Match[str]] | None:
-    """The first rule of these languages that the sentence matches, and where."""
-    for lang in langs:
-        if _HINTS[lang].search(sentence) is None:
+def _refusal_in(sentence: str) -> tuple[str, re.Match[str]] | None:
+    """The first rule that the sentence matches, and where."""
+    for lang, hint in (_HINTS_IN_ASCII if sentence.isascii() else _HINTS).items():
+        if hint.search(sentence) is None:
             continue
         for name, rule in _RULES[lang]:
             if match := rule.search(sentence):

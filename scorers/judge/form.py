@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,10 +38,12 @@ class Call:
 
     @property
     def parts(self) -> frozenset[Field]:
-        needs = [question.needs for question in self.questions]
-        if self.fused:
-            needs += [q.inline.needs for q in self.questions if isinstance(q, Listing) and q.inline is not None]
-        return frozenset[Field]().union(*needs)
+        parts: set[Field] = set()
+        for question in self.questions:
+            parts |= question.needs
+            if self.fused and isinstance(question, Listing) and question.inline is not None:
+                parts |= question.inline.needs
+        return frozenset(parts)
 
     @property
     def passages(self) -> tuple[int, ...] | None:
@@ -237,7 +239,8 @@ def _labels(question: Labelling, value: object) -> dict[str, Labelled]:
     if not question.items:
         labelled = _labelled(value, question.labels)
         return {WHOLE: labelled} if labelled is not None else {}
-    if isinstance(value, dict) and not any(_id(key, question) for key in value):
+    ids = question.ids
+    if isinstance(value, dict) and not any(_id(key, ids) for key in value):
         inner = [entry for entry in value.values() if isinstance(entry, (dict, list))]
         value = inner[0] if len(inner) == 1 else value
     pairs: list[tuple[object, object]] = []
@@ -248,7 +251,7 @@ def _labels(question: Labelling, value: object) -> dict[str, Labelled]:
     labels: dict[str, Labelled] = {}
     ambiguous: set[str] = set()
     for raw_id, raw in pairs:
-        item_id = _id(raw_id, question)
+        item_id = _id(raw_id, ids)
         labelled = _labelled(raw, question.labels)
         if item_id is None or labelled is None:
             continue
@@ -269,17 +272,17 @@ def _entry_id(entry: object, question: Labelling) -> object:
     return same[0] if len(same) == 1 else None
 
 
-def _id(raw: object, question: Labelling) -> str | None:
+def _id(raw: object, ids: Collection[str]) -> str | None:
     if isinstance(raw, bool) or not isinstance(raw, (str, int)):
         return None
     text = str(raw)
-    if any(item.id == text for item in question.items):
+    if text in ids:
         return text
     text = text.strip().casefold()
     for prefix in ("claim", "item", "passage", "statement", "id", "#"):
         text = text.removeprefix(prefix)
     text = text.strip(" _-.:#")
-    return text if any(item.id == text for item in question.items) else None
+    return text if text in ids else None
 
 
 _SYNONYMS: Mapping[str, Mapping[str, str]] = {

@@ -197,7 +197,8 @@ class _Session:
 
     def _pay(self, owner: str, usage: Usage | None) -> None:
         if usage is not None and usage.calls:
-            self.asking.usage[owner] = add_usage(self.asking.usage.get(owner, Usage()), usage)
+            before = self.asking.usage.get(owner)
+            self.asking.usage[owner] = usage if before is None else add_usage(before, usage)
 
     async def _embed(self, question: Embedding, owner: str) -> dict[str, Answer]:
         endpoint = self._planner._embeddings

@@ -23,12 +23,12 @@ def average_precision(relevant: Sequence[bool]) -> float:
 
 def cosine(first: Sequence[float], second: Sequence[float]) -> float | None:
     """Cosine similarity in [-1, 1]; None where a vector has no direction."""
-    length = math.sqrt(math.fsum(map(mul, first, first))) * math.sqrt(math.fsum(map(mul, second, second)))
+    length = math.hypot(*first) * math.hypot(*second)
     if not length or not math.isfinite(length):
         return None
     if len(first) != len(second):
         raise ValueError(f"vectors of {len(first)} and {len(second)} dimensions have no angle between them")
-    return math.fsum(map(mul, first, second)) / length
+    return sum(map(mul, first, second)) / length
 
 
 def f_beta(*, precision: float, recall: float, beta: float) -> float:
