@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from importlib import resources
 from typing import Annotated, Literal, Self
@@ -27,6 +28,8 @@ from scorers.outcome import Failed, NotApplicable, NotApplicableReason, Outcome,
 from scorers.scorer import Direction
 
 _NAME = r"^[a-z][a-z0-9_]{0,40}$"
+_LABEL = re.compile(r"""[^\s|"'\\](?:[^|"'\\]{0,38}[^\s|"'\\])?""")
+"""What can stand in the form that the judge is shown, `"label": "one|other"`, and be told apart in its reply."""
 
 
 class _Model(BaseModel):
@@ -52,6 +55,15 @@ class Labels(_Model):
             raise ValueError("give a value to every label, or to none")
         if any(not 0 <= value <= 1 for value in given):
             raise ValueError("values of labels lie in 0 to 1")
+        for label in self.values:
+            if not _LABEL.fullmatch(label) or not label.isprintable():
+                raise ValueError(
+                    f"label {label!r}: take 1 to 40 characters without | and quotes, no blanks around"
+                )
+            if not given and not re.fullmatch(r"[a-z0-9_]+", label):
+                raise ValueError(f"label {label!r} becomes a metric's name: take small letters, digits and _")
+        if len({label.casefold() for label in self.values}) < len(self.values):
+            raise ValueError(f"labels must differ by more than their case: {', '.join(self.values)}")
         return self
 
 

@@ -314,10 +314,16 @@ def test_a_rubric_says_what_is_wrong_with_it() -> None:
         return RubricOptions.model_validate({"name": "tone", "text": text, "needs": ["response"], **changes})
 
     assert options(answer={"kind": "scale", "points": 3}).values == {"3": 1.0, "2": 0.5, "1": 0.0}
-    assert isinstance(options(answer={"kind": "labels", "values": {"a": 1, "b": 0}}).answer, Labels)
+    assert isinstance(options(answer={"kind": "labels", "values": {"아주 좋음": 1, "b-2": 0}}).answer, Labels)
     for wrong in (
         {"answer": {"kind": "labels", "values": {"a": 1, "b": None}}},
         {"answer": {"kind": "labels", "values": {"a": 2, "b": 0}}},
+        {"answer": {"kind": "labels", "values": {"good": 1, "Good": 0}}},
+        {"answer": {"kind": "labels", "values": {"a|b": 1, "c": 0}}},
+        {"answer": {"kind": "labels", "values": {'"a"': 1, "c": 0}}},
+        {"answer": {"kind": "labels", "values": {"": 1, "c": 0}}},
+        {"answer": {"kind": "labels", "values": {"a\n": 1, "c": 0}}},
+        {"answer": {"kind": "labels", "values": {"very good": None, "bad": None}}},
         {"per": "passage"},
         {"needs": ["question"], "on_refusal": "unscored"},
         {"name": "Bad Name"},
