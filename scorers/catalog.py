@@ -97,10 +97,15 @@ def _custom(options: CustomOptions) -> JudgedScorer:
         raise UnknownScorer(
             f"no installed package offers a scorer called {options.name!r} (entry points {ENTRY_POINT_GROUP!r})"
         )
-    factory = next(iter(points)).load()
+    try:
+        factory = next(iter(points)).load()
+    except (ImportError, AttributeError) as error:
+        raise BadScorerOptions(
+            f"scorer {options.name!r} can not be loaded: {error}; reinstall its package"
+        ) from error
     try:
         scorer = factory(**options.options)
-    except TypeError as error:
+    except (TypeError, ValueError) as error:
         raise BadScorerOptions(f"scorer {options.name!r} does not take these options: {error}") from error
     if not isinstance(scorer, JudgedScorer):
         raise BadScorerOptions(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+import sys
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import httpx
@@ -215,6 +216,49 @@ def test_response_relevancy_is_left_out_without_embeddings_and_said_so() -> None
 def test_metrics_of_all_scorers_are_told_apart() -> None:
     metrics = [metric for scorer in catalog.judged(catalog.judged_names()) for metric in scorer.info.gives]
     assert len(set(metrics)) == len(metrics)
+
+
+@pytest.fixture
+def installed(tmp_path: Path) -> Iterator[None]:
+    """A package that offers scorers, as a user would install it."""
+    (tmp_path / "their_scorers.py").write_text(
+        "from scorers.judged.noncommittal import Noncommittal\n"
+        "class Own(Noncommittal):\n"
+        "    def __init__(self, *, level: int = 1) -> None:\n"
+        "        super().__init__()\n"
+        "        if level > 3:\n"
+        "            raise ValueError(f'level is {level}, at most 3')\n"
+        "def no_scorer() -> str:\n"
+        "    return 'text'\n"
+    )
+    about = tmp_path / "their_scorers-1.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: their-scorers\nVersion: 1.0\n")
+    (about / "entry_points.txt").write_text(
+        "[groundwatch.scorers]\nown = their_scorers:Own\nodd = their_scorers:no_scorer\n"
+        "gone = their_scorers:gone\nbroken = their_missing_module:x\n"
+    )
+    sys.path.insert(0, str(tmp_path))
+    yield
+    sys.path.remove(str(tmp_path))
+    sys.modules.pop("their_scorers", None)
+
+
+@pytest.mark.usefixtures("installed")
+def test_a_users_scorer_is_found_by_its_name_and_what_is_wrong_with_it_is_said() -> None:
+    assert "own" in catalog.judged_names()
+    for named in ("own", CustomOptions(name="own", options={"level": 2})):
+        (made,) = catalog.judged([named])
+        check_judged(made)
+    for name, options, words in (
+        ("own", {"level": 9}, "does not take these options: level is 9, at most 3"),
+        ("own", {"depth": 1}, "does not take these options: .*depth"),
+        ("odd", {}, "is no judged scorer: it lacks"),
+        ("gone", {}, "can not be loaded: .*gone.*; reinstall its package"),
+        ("broken", {}, "can not be loaded: .*their_missing_module"),
+    ):
+        with pytest.raises(BadScorerOptions, match=words):
+            catalog.judged([CustomOptions(name=name, options=options)])
 
 
 @pytest.mark.parametrize("name", catalog.judged_names())
