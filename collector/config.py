@@ -24,6 +24,7 @@ from collector.screening.options import Options as Screening
 from collector.web.options import Options as Web
 from scorers.catalog import DEFAULT_JUDGED, options_of
 from scorers.config import ScorerOptions
+from scorers.errors import UnknownScorer
 from scorers.judge.options import JudgeOptions
 
 
@@ -97,7 +98,6 @@ class _Asked(JudgeOptions):
 
     scorers: tuple[ScorerOptions, ...] = Field(
         tuple(options_of(name) for name in DEFAULT_JUDGED),
-        min_length=1,
         description="What is judged: names, or mappings with `type` and that scorer's settings.",
     )
 
@@ -107,7 +107,12 @@ class _Asked(JudgeOptions):
         """A name alone stands for that scorer with its defaults."""
         if not isinstance(value, list | tuple):
             return value
-        return tuple(options_of(one) if isinstance(one, str) else one for one in value)
+        if not value:
+            raise ValueError("list one scorer at least, or leave scorers out for the defaults")
+        try:
+            return tuple(options_of(one) if isinstance(one, str) else one for one in value)
+        except UnknownScorer as error:
+            raise ValueError(str(error)) from error
 
 
 class Shadow(_Asked):

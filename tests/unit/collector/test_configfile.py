@@ -8,6 +8,7 @@ import pytest
 import yaml
 from pydantic import BaseModel, ConfigDict, Field
 
+from collector.config import Config
 from collector.configfile import ConfigError, example, load
 
 
@@ -106,6 +107,25 @@ def test_secrets_come_from_files_and_variables(tmp_path: Path) -> None:
     path = _write(tmp_path, "seed: {from_file: secret}\nsampling: {base_url: {from_env: URL}}\n")
     config = load(Root, path, {"URL": "http://c"})
     assert (config.seed, config.sampling.base_url) == ("hush", "http://c")
+
+
+@pytest.mark.parametrize(
+    ("scorers", "says"),
+    [
+        (
+            "[faithfulness, nonsense]",
+            "judge.scorers: no judged scorer is called 'nonsense'; there are: faithfulness,",
+        ),
+        ("[rubric]", "judge.scorers: a rubric needs its text"),
+        ("[]", "judge.scorers: list one scorer at least, or leave scorers out for the defaults"),
+    ],
+)
+def test_scorers_that_can_not_be_are_told_with_all_other_problems(tmp_path: Path, scorers: str, says: str) -> None:
+    path = _write(tmp_path, f"judge:\n  base_url: http://a/v1\n  model: m\n  scorers: {scorers}\nunheard: 1\n")
+    with pytest.raises(ConfigError) as raised:
+        load(Config, path, {})
+    assert len(raised.value.problems) == 2
+    assert any(f"{path}:4: {says}" in problem for problem in raised.value.problems)
 
 
 def test_the_example_is_valid_and_equals_the_defaults(tmp_path: Path) -> None:
