@@ -82,6 +82,11 @@ class Prometheus:
         result = self._get("/api/v1/query", query=expression)["result"]
         return [(row["metric"], float(row["value"][1])) for row in result]
 
+    def samples(self, selector: str) -> list[tuple[dict[str, str], list[tuple[float, float]]]]:
+        """The samples themselves, as scraped, of a selector with a range: (labels, [(Unix time, value)])."""
+        result = self._get("/api/v1/query", query=selector)["result"]
+        return [(row["metric"], [(float(at), float(value)) for at, value in row["values"]]) for row in result]
+
     def failed_rules(self) -> list[str]:
         """Rules whose last evaluation failed, each with its error."""
         groups = self._get("/api/v1/rules")["groups"]
