@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 from scorers.errors import BudgetExhausted, JudgeError, PromptTooLong
 from scorers.interaction import Field, Interaction
@@ -20,6 +21,7 @@ from scorers.judge.reader import read_json
 from scorers.judge.tokens import estimate_tokens
 from scorers.outcome import Failed, FailedReason, Usage
 
+_T = TypeVar("_T", bound=Asked)
 _MAX_ROUNDS = 6
 """Rounds of questions that depend on answers; our own scorers need at most three."""
 _MAX_SPLITS = 4
@@ -116,7 +118,7 @@ class _Session:
     async def round(self, wanted: Mapping[str, tuple[str, Question]]) -> None:
         owners = {key: owner for key, (owner, _) in wanted.items()}
         questions = [question for _, question in wanted.values()]
-        known: dict[str, Answer] = {}
+        gathered: dict[str, Answer] = {}
         open_questions: list[Asked] = []
         embeddings: list[Embedding] = []
         for question in questions:
@@ -126,8 +128,10 @@ class _Session:
             if isinstance(question, Listing):
                 open_questions.append(question)
                 continue
-            known[question.key] = Answer(labels=self._look_up(question))
-            if rest := _without(question, known[question.key].labels):
+            labels = self._look_up(question)
+            if labels:
+                gathered[question.key] = Answer(labels=labels)
+            if rest := _without(question, labels):
                 open_questions.append(rest)
         calls = pack(
             open_questions,
@@ -135,7 +139,6 @@ class _Session:
             fused=self._options.plan == "fused",
             max_output_tokens=self._options.max_output_tokens,
         )
-        gathered = dict(known)
         for call in calls[max(0, self._calls_left) :]:
             gathered.update(_failed(call, self._too_many()))
         calls = calls[: max(0, self._calls_left)]
@@ -284,7 +287,7 @@ class _Session:
                 by_key.setdefault(key, []).append(answer)
         for question in call.questions:
             if parts := by_key.get(question.key):
-                joined = _combined(question, parts) if isinstance(question, Listing) else _merged(None, *parts)
+                joined = _joined(parts) if isinstance(question, Listing) else _merged(None, *parts)
                 answers[question.key] = _merged(answers.get(question.key), joined)
 
     def _listing_again(
@@ -318,7 +321,11 @@ class _Session:
         if len(windows) > self._calls_left:
             return _failed(call, self._too_many())
         answered = await _all(self._answer(window, tries) for window in windows)
-        return {question.key: _combined(question, [part.get(question.key, Answer()) for part in answered])}
+        by_window = [part.get(question.key, _NOTHING) for part in answered]
+        if isinstance(question, Listing):
+            return {question.key: _joined(by_window)}
+        asked = [_in(question, window.material).ids for window in windows]
+        return {question.key: _combined(question, by_window, asked)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -350,18 +357,22 @@ def _texts(question: Labelling) -> list[tuple[str, str]]:
 
 
 def _without(question: Labelling, labels: Mapping[str, Labelled]) -> Labelling | None:
-    """The question about what `labels` do not answer; None when they answer all."""
+    """The question about what `labels` do not answer, with no other passages than that is about; None when they
+    answer all."""
     if not question.items:
         return None if WHOLE in labels else question
     items = tuple(item for item in question.items if item.id not in labels)
     if len(items) == len(question.items):
         return question
-    return replace(question, items=items) if items else None
+    if not items:
+        return None
+    passages = tuple(int(item.id) for item in items) if question.by_passage else question.passages
+    return replace(question, items=items, passages=passages)
 
 
-def _in(question: Asked, window: Material) -> Asked:
+def _in(question: _T, window: Material) -> _T:
     """The question as it is asked of one window: about passages, only of those that are in it."""
-    if isinstance(question, Listing) or not question.by_passage:
+    if not isinstance(question, Labelling) or not question.by_passage:
         return question
     ranks = {str(rank) for rank, _ in window.passages}
     return replace(question, items=tuple(item for item in question.items if item.id in ranks))
@@ -394,23 +405,29 @@ def _merged(first: Answer | None, *others: Answer) -> Answer:
     return whole
 
 
-def _combined(question: Asked, parts: list[Answer]) -> Answer:
-    """The answer over windows: lists are joined; of labels, the first in precedence that any window gave.
+def _joined(parts: Sequence[Answer]) -> Answer:
+    """One list over the parts of a text; none where a part has none, since it might have held the most."""
+    failure = next((part.failure for part in parts if part.failure is not None), None)
+    entries = {text.casefold(): text for part in parts for text in part.entries}
+    flags = dict.fromkeys(flag for part in parts for flag in part.flags) | ({WINDOWED: None} if parts[1:] else {})
+    return Answer(entries=() if failure else tuple(entries.values()), failure=failure, flags=tuple(flags))
+
+
+def _combined(question: Labelling, parts: Sequence[Answer], asked: Sequence[Collection[str]]) -> Answer:
+    """Of labels, the first in precedence that any window gave; `asked` are the ids that each was asked about.
 
     A window without a label leaves that label missing, since it might have been the decisive one; but a label
     of the highest precedence stands whatever the others say.
     """
     failure = next((part.failure for part in parts if part.failure is not None), None)
-    if isinstance(question, Listing):
-        entries = {text.casefold(): text for part in parts for text in part.entries}
-        return Answer(entries=() if failure else tuple(entries.values()), failure=failure, flags=(WINDOWED,))
     labels: dict[str, Labelled] = {}
     for item_id in question.ids:
-        given = [part.labels[item_id] for part in parts if item_id in part.labels]
+        told = [part.labels.get(item_id) for part, ids in zip(parts, asked, strict=True) if item_id in ids]
+        given = [labelled for labelled in told if labelled is not None]
         best = min(given, key=lambda labelled: question.labels.index(labelled.label), default=None)
-        whole = len(given) == len(parts) or question.by_passage
+        whole = len(given) == len(told)
         if best is not None and (whole or best.label == question.labels[0]):
             cited = tuple(sorted({rank for one in given if one.label == best.label for rank in one.passages}))
-            flags = (*best.flags, WINDOWED) if len(parts) > 1 else best.flags
+            flags = (*best.flags, WINDOWED) if len(told) > 1 else best.flags
             labels[item_id] = replace(best, passages=cited, flags=flags)
     return Answer(labels=labels, failure=failure)

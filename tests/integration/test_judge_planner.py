@@ -303,6 +303,50 @@ async def test_labels_of_passages_are_asked_only_where_the_passage_is() -> None:
             assert {f"passage {rank}" for rank in task.items} <= set(call.blocks)
 
 
+async def test_a_passage_of_which_a_part_was_not_judged_has_no_label() -> None:
+    def answer(received: Received) -> str:
+        return "no label" if any("ODD" in text for text in received.blocks.values()) else plain_answer(received)
+
+    filler = "Nothing of interest is said by this sentence. " * 200
+    given = interaction("Is the hotel limit in here?", [f"The canteen is open. {filler} ODD {filler}"])
+    (results,) = await score(
+        ScriptedJudge(answer),
+        given,
+        scorers=["retrieval_grade"],
+        window_tokens=1500,
+        max_output_tokens=256,
+    )
+    assert failed(results["retrieval_grade"]) is FailedReason.BAD_REPLY
+
+
+async def test_passages_that_are_known_already_take_no_window() -> None:
+    server = ScriptedJudge()
+    long = passages(30)
+    options = {"scorers": ["retrieval_grade"], "window_tokens": 3000, "max_output_tokens": 600}
+    first = interaction("What of interest?", long[:28], id="first")
+    both = await score(server, first, interaction("What of interest?", long, id="second"), **options)
+    assert [isinstance(results["retrieval_grade"].outcome, Score) for results in both] == [True, True]
+    last = [call for call in server.chats if {"passage 29", "passage 30"} & set(call.blocks)]
+    assert [set(call.blocks) - {"question"} for call in last] == [{"passage 29", "passage 30"}]
+    assert server.chats[-1] is last[0]
+
+
+async def test_only_a_passage_that_was_cut_is_flagged_as_windowed() -> None:
+    options = {"scorers": ["retrieval_grade"], "window_tokens": 3000, "max_output_tokens": 600}
+    (whole,) = await score(ScriptedJudge(), interaction("What of interest?", passages(30)), **options)
+    assert whole["retrieval_grade"].flags == ()
+    (cut,) = await score(ScriptedJudge(), interaction("What of interest?", [" ".join(passages(30))]), **options)
+    assert cut["retrieval_grade"].flags == ("windowed",)
+
+
+async def test_a_list_that_was_asked_again_is_not_flagged_as_windowed() -> None:
+    server = ScriptedJudge(faults=[Fault(content='{"claims": ["The hotel'), Fault(usage=False)])
+    (results,) = await score(server, interaction(), scorers=["faithfulness"])
+    assert value(results["faithfulness"]) == 1.0
+    assert len(server.chats) == 3
+    assert results["faithfulness"].flags == ()
+
+
 async def test_a_window_that_the_endpoint_names_is_learned() -> None:
     too_long = Fault(400, body='{"error": {"code": "context_length_exceeded"}}')
 
