@@ -12,6 +12,7 @@ from scorers.judge.marker import MARKER
 from scorers.judge.material import Material, clean
 from scorers.judge.question import MANY, WHOLE, Answer, Labelled, Labelling, Listing
 from scorers.judge.reader import Reading
+from scorers.judge.tokens import estimate_tokens
 
 Asked = Listing | Labelling
 _REASON_LIMIT = 400
@@ -149,8 +150,8 @@ def _schema(question: Asked, call: Call) -> dict[str, object]:
 def _output_tokens(question: Asked, call: Call) -> int:
     """Room for the answer: claims repeat their text, labels carry a short reason."""
     if isinstance(question, Listing):
-        source = len(call.material.texts.get(question.windowed, "")) if question.windowed else 0
-        return 150 + (source // 2 + 40 * 4 if question.inline is not None and call.fused else source // 2)
+        source = 2 * estimate_tokens(call.material.texts.get(question.windowed, "")) if question.windowed else 0
+        return 150 + source + (40 * 4 if question.inline is not None and call.fused else 0)
     each = (70 if question.reasons else 12) + (15 if question.cites else 0)
     return 30 + each * len(question.ids)
 
@@ -285,6 +286,7 @@ def _id(raw: object, ids: Collection[str]) -> str | None:
     return text if text in ids else None
 
 
+_LABEL_KEYS = ("label", "verdict", "rating", "score", "answer", "value")
 _SYNONYMS: Mapping[str, Mapping[str, str]] = {
     "yes": {"true": "yes", "y": "yes"},
     "no": {"false": "no", "n": "no"},
@@ -306,9 +308,7 @@ def _labelled(raw: object, offered: tuple[str, ...]) -> Labelled | None:
     passages: tuple[int, ...] = ()
     label: Any = raw
     if isinstance(raw, dict):
-        label = next(
-            (raw[key] for key in ("label", "verdict", "rating", "score", "answer", "value") if key in raw), None
-        )
+        label = next((raw[key] for key in _LABEL_KEYS if key in raw), None)
         given = raw.get("reason", raw.get("explanation", ""))
         reason = clean(given).strip()[:_REASON_LIMIT] if isinstance(given, str) else ""
         passages = _ranks(raw.get("passages"))
@@ -325,6 +325,8 @@ def _labelled(raw: object, offered: tuple[str, ...]) -> Labelled | None:
 
 
 def _ranks(raw: object) -> tuple[int, ...]:
+    if raw is None:
+        return ()
     if not isinstance(raw, list):
         raw = [raw]
     ranks = {

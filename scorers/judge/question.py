@@ -99,7 +99,7 @@ class Labelling:
 
     @property
     def ids(self) -> tuple[str, ...]:
-        return tuple(item.id for item in self.items) or (WHOLE,)
+        return tuple([item.id for item in self.items]) if self.items else (WHOLE,)
 
 
 @dataclass(frozen=True, slots=True)

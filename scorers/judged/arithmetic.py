@@ -28,7 +28,8 @@ def cosine(first: Sequence[float], second: Sequence[float]) -> float | None:
         return None
     if len(first) != len(second):
         raise ValueError(f"vectors of {len(first)} and {len(second)} dimensions have no angle between them")
-    return sum(map(mul, first, second)) / length
+    dot: float = sum(map(mul, first, second))
+    return dot / length
 
 
 def f_beta(*, precision: float, recall: float, beta: float) -> float:
