@@ -44,14 +44,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     # Only the command that is called is imported: `--help` of one must not pay for the packages of another.
     chosen = next((argument for argument in arguments if not argument.startswith("-")), None)
-    for name, line in COMMANDS.items():
-        sub = commands.add_parser(name, help=line, description=line[0].upper() + line[1:] + ".")
-        if name == chosen:
-            module = importlib.import_module(f"collector.commands.{name.replace('-', '_')}")
-            module.add_arguments(sub)
-            sub.set_defaults(run=module.run)
-    args = parser.parse_args(arguments)
     try:
+        for name, line in COMMANDS.items():
+            sub = commands.add_parser(name, help=line, description=line[0].upper() + line[1:] + ".")
+            if name == chosen:
+                module = importlib.import_module(f"collector.commands.{name.replace('-', '_')}")
+                module.add_arguments(sub)
+                sub.set_defaults(run=module.run)
+        args = parser.parse_args(arguments)
         code: int = args.run(args)
     except KeyboardInterrupt:
         return 130

@@ -17,6 +17,7 @@ import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from enum import StrEnum
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from typing import Generic, TypeVar
@@ -50,12 +51,14 @@ class WorkerStartError(Exception):
 
 
 _READY, _DONE, _RAISED, _UNFIT = "ready", "done", "raised", "unfit"
+_NOT_THEIRS = (signal.SIGINT, signal.SIGTERM)
 
 
 def _serve(channel: Connection, factory: Factory[_In, _Out], niceness: int) -> None:
     """The worker's main: make the handler, then answer batches until the channel closes."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _NOT_THEIRS)
     threading.Thread(target=_end_with_parent, name="parent-watch", daemon=True).start()
     with contextlib.suppress(OSError):
         os.nice(niceness)
@@ -297,7 +300,14 @@ class WorkerPool(Generic[_In, _Out]):
         process = self._context.Process(
             target=_serve, args=(theirs, self._factory, self._niceness), name="groundwatch-worker", daemon=True
         )
-        process.start()
+        # A Ctrl-C goes to the whole group: a worker must not see it while it still imports and ignores nothing. It
+        # inherits this thread's mask. The tracker is started before, since its start unblocks the signals again.
+        resource_tracker.ensure_running()
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, _NOT_THEIRS)
+        try:
+            process.start()
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
         theirs.close()
         return _Worker(process, ours)
 

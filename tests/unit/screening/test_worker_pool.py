@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import multiprocessing
 import os
 import select
 import signal
@@ -132,6 +133,22 @@ async def test_a_cancelled_batch_does_not_leave_its_answer_behind(pools: Pools) 
 async def test_workers_ignore_the_signals_of_the_terminal(pools: Pools) -> None:
     pool = await pools.start(1)
     assert await pool.run(["signals"]) == ["still here"]
+
+
+async def test_a_worker_that_still_imports_ignores_a_ctrl_c_too(tmp_path: Path) -> None:
+    pool: WorkerPool[object, object] = WorkerPool(Doubling(tmp_path), workers=1)
+    before = {child.pid for child in multiprocessing.active_children()}
+    starting = asyncio.create_task(pool.start())
+    while not (born := {child.pid for child in multiprocessing.active_children()} - before):
+        await asyncio.sleep(0)
+    for pid in born:
+        assert pid is not None
+        os.kill(pid, signal.SIGINT)
+    try:
+        await starting
+        assert await pool.run([4]) == [8]
+    finally:
+        await pool.stop(0.0)
 
 
 async def test_a_factory_that_fails_is_told_at_start() -> None:
