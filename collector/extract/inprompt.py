@@ -32,7 +32,8 @@ LOOSE = 2**62
 _WORDS = re.compile(r"[^\W_]+")
 _ESCAPES = re.compile(r"\\[nrt]")
 _ONE_LABEL = re.compile(
-    r"^\s*(?:\[?\s*(?:document|doc|passage|context|source|chunk|excerpt|snippet|문서|자료)\s*(?:#|no\.?\s*)?\d*\s*\]?\s*(?:\([^)\n]{0,200}\))?\s*[:：\n]|\[\d+\])\s*",
+    r"^\s*+(?:\[?\s{0,9}(?:document|doc|passage|context|source|chunk|excerpt|snippet|문서|자료)\s{0,9}(?:#|no\.?\s{0,9})?"
+    r"\d*+\s{0,9}\]?\s{0,9}(?:\([^)\n]{0,200}\))?\s{0,9}[:：\n]|\[\d+\])\s*",
     re.IGNORECASE,
 )
 

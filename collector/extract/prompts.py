@@ -31,9 +31,11 @@ _ANSWER_WORDS = (
     r"(?:your |final |helpful |assistant(?:'s)? |short |ai )*(?:answer|response|reply|assistant|output)"
     r"|antwort|réponse|respuesta|risposta|resposta|ответ|답변|대답|답|回答|答え|答案|答复"
 )
-_LEAD = r"^[ \t]*(?:#{1,6}[ \t]*|\*{1,3}|=+[ \t]*|-{3,}[ \t]*|<)?"
-_TAIL = r"[ \t]*(?:\*{1,3})?[ \t]*(?:[:：]|[ \t]*=+[ \t]*$|[ \t]*-{3,}[ \t]*$|>)(?:\*{1,3})?"
-_BELOW = r"[ \t]+(?:is|are)[ \t]+(?:given |provided |listed )?(?:below|as follows)[.:]?[ \t]*$"
+# Runs of blanks give nothing back (`*+`): tables hold long ones, and two that stand side by side would try every way of
+# sharing them.
+_LEAD = r"^[ \t]*+(?:#{1,6}[ \t]*+|\*{1,3}|=+[ \t]*+|-{3,}[ \t]*+|<)?"
+_TAIL = r"[ \t]*+(?:\*{1,3}[ \t]*+)?(?:[:：]|=++[ \t]*+$|-{3,}+[ \t]*+$|>)(?:\*{1,3})?"
+_BELOW = r"[ \t]++(?:is|are)[ \t]++(?:given |provided |listed )?(?:below|as follows)[.:]?[ \t]*+$"
 _CONTEXT_LABEL = re.compile(
     rf"{_LEAD}(?:(?:{_CONTEXT_WORDS})(?:{_TAIL}|[ \t]*$|{_BELOW})"
     r"|[^\n:：<>]{0,120}\b(?:contexts?|sources|documents|passages|excerpts|snippets|search results|chunks|"
@@ -43,12 +45,12 @@ _CONTEXT_LABEL = re.compile(
 """A line that announces contexts: their name as a label, or a sentence about them that ends with a colon."""
 _QUESTION_LABEL = re.compile(rf"{_LEAD}(?:{_QUESTION_WORDS}){_TAIL}[ \t]*", re.IGNORECASE | re.MULTILINE)
 _QUESTION_HEAD = re.compile(
-    rf"^[ \t]*(?:#{{1,6}}[ \t]+|\*\*)(?:{_QUESTION_WORDS})(?:\*\*)?[ \t]*[:：]?[ \t]*$",
+    rf"^[ \t]*+(?:#{{1,6}}[ \t]++|\*\*)(?:{_QUESTION_WORDS})(?:\*\*)?[ \t]*+[:：]?[ \t]*+$",
     re.IGNORECASE | re.MULTILINE,
 )
 _ANSWER_LABEL = re.compile(
-    rf"\s*(?:#{{1,6}}[ \t]*|\*\*|<)?(?:{_ANSWER_WORDS})[ \t]*(?:\([^)\n]{{0,60}}\))?[ \t]*(?:\*\*)?[ \t]*"
-    r"(?:[:：]|>)?(?:\*\*)?\s*$",
+    rf"\s*+(?:#{{1,6}}[ \t]*+|\*\*|<)?(?:{_ANSWER_WORDS})[ \t]*+(?:\([^)\n]{{0,60}}\)[ \t]*+)?(?:\*\*[ \t]*+)?"
+    r"(?:[:：]|>)?(?:\*\*)?\s*+$",
     re.IGNORECASE,
 )
 _TAG = re.compile(
@@ -63,9 +65,7 @@ _INNER = re.compile(
     r"^\s*(?:<(?P<a>document_content|content|text|page_content|body)>)(?P<text>.*?)</(?P=a)>\s*$",
     re.IGNORECASE | re.DOTALL,
 )
-_INNER_ANY = re.compile(
-    r"<(?P<a>document_content|content|text|page_content|body)>(?P<text>.*?)</(?P=a)>", re.IGNORECASE | re.DOTALL
-)
+_INNER_OPEN = re.compile(r"<(document_content|content|text|page_content|body)>", re.IGNORECASE)
 _MAX_PROMPT = 400_000
 _RULE = re.compile(r"\n[ \t]*(?:-{5,}|={5,})[ \t]*(?:\n|$)")
 _RULED = re.compile(r"[-=]{5,}[ \t]*\n(.*?)\n[ \t]*[-=]{5,}[ \t]*(?:\n|$)", re.DOTALL)
@@ -79,7 +79,7 @@ _MARKS = (
     re.compile(r"^[ \t]*\((?P<n>\d{1,3})\)[ \t]+", re.MULTILINE),
     re.compile(
         rf"^[ \t]*(?:#{{1,6}}[ \t]*|\*\*|-{{2,}}[ \t]*|\[|<)?{_LABELLED}[ \t]*(?:#|no\.?[ \t]*|nr\.?[ \t]*|\[)?"
-        r"(?P<n>\d{1,3})\]?[ \t]*(?:\*\*|\]|>|-{2,})?[ \t]*(?:[:：.)-]|(?=\n))(?:\*\*)?[ \t]*\n?",
+        r"(?P<n>\d{1,3})\]?[ \t]*+(?:(?:\*\*|\]|>|-{2,})[ \t]*+)?(?:[:：.)-]|(?=\n))(?:\*\*)?[ \t]*\n?",
         re.MULTILINE | re.IGNORECASE,
     ),
     re.compile(r"^[ \t]*(?P<n>\d{1,3})[.)][ \t]+", re.MULTILINE),
@@ -252,8 +252,7 @@ def _tagged(text: str, known: int | None) -> Pieces | None:
         body = text[mark.end() : closing]
         if _TAG.search(body) is not None and not tag.lower().endswith("content"):
             continue
-        inner = _INNER.match(body) or _INNER_ANY.search(body)
-        words = (inner.group("text") if inner is not None else body).strip()
+        words = _inner(body).strip()
         attributes = {
             m.group(1): m.group(2) or m.group(3) or m.group(4)
             for m in _ATTRIBUTE.finditer(mark.group("attributes"))
@@ -273,6 +272,23 @@ def _tagged(text: str, known: int | None) -> Pieces | None:
     if single and known is None and pieces(found[0].text or "") is not None:
         return pieces(found[0].text or "")
     return Pieces(tuple(found), "tags", fits and not (single and known is None))
+
+
+def _inner(body: str) -> str:
+    """What an element of the text's own holds, where the body of a document has one; else the whole body."""
+    whole = _INNER.match(body)
+    if whole is not None:
+        return whole.group("text")
+    unclosed: set[str] = set()
+    for mark in _INNER_OPEN.finditer(body):
+        name = mark.group(1).lower()
+        if name in unclosed:
+            continue
+        closing = re.compile(f"</{name}>", re.IGNORECASE).search(body, mark.end())
+        if closing is not None:
+            return body[mark.end() : closing.start()]
+        unclosed.add(name)
+    return body
 
 
 def _of_json(text: str, known: int | None) -> Pieces | None:

@@ -145,7 +145,7 @@ def question_of(value: Json, max_chars: int, depth: int = 0) -> str | None:
         if printed:
             return None
         text = as_text(value)
-        return None if text is None or _OBJECT.match(text) else text
+        return None if text is None or _OBJECT.match(text[:1_000]) else text
     if isinstance(value, list):
         return _question_of_list(value, max_chars, depth)
     if isinstance(value, dict):

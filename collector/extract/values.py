@@ -21,9 +21,10 @@ MAX_DEPTH = 40
 MAX_NODES = 200_000
 _LAYERS = 3
 _BRACKETS = re.compile(r"[\[({]")
+_STRING = r"""'(?:[^'\\]|\\.)*+(?:'|\\?\Z)|"(?:[^"\\]|\\.)*+(?:"|\\?\Z)"""
+"""A quoted text; one that is not closed goes on to the end, so that none is looked for at each quote inside of it."""
 _ANGLES = re.compile(
-    r"""('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")|<[A-Za-z_][\w.]*: ('(?:[^'\\]|\\.)*'|-?\d+)>|<[^<>'"\n]{1,300}>""",
-    re.DOTALL,
+    rf"""({_STRING})|<[A-Za-z_][\w.]*: ('(?:[^'\\]|\\.)*+'|-?\d+)>|<[^<>'"\n]{{1,300}}>""", re.DOTALL
 )
 _CONSTRUCTOR = re.compile(r"^\s*[A-Z]\w{1,60}\(\s*(?:[a-zA-Z_]\w{0,60}\s*[=:]|\))")
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -35,7 +36,9 @@ _REDACTED = re.compile(
 )
 _CUT = re.compile(r"(?:\.{3}|…)?\s*[\[(<]?\s*(?:truncated|…truncated)\b[^\])>]{0,60}[\])>]?\s*$", re.IGNORECASE)
 _FIELDS = re.compile(r"^[a-z_]\w{0,60}=(?:['\"\[{(\d]|None\b|True\b|False\b|[A-Za-z_.]{1,60}\()")
-_NEXT_FIELD = re.compile(r"""('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")|(?<![,(]) (?=[a-z_]\w{0,60}=)""", re.DOTALL)
+_GAP = r"(?<![,(]) (?=[a-z_]\w{0,60}=)"
+_SOME_FIELD = re.compile(rf"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|{_GAP}""", re.DOTALL)
+_NEXT_FIELD = re.compile(rf"({_STRING})|{_GAP}", re.DOTALL)
 EMBEDDING_RUN = 64
 """A list of this many numbers is an embedding: nothing in it is looked at."""
 
@@ -86,7 +89,7 @@ def is_repr(text: str) -> bool:
 
 def is_fields(text: str) -> bool:
     """Whether a text begins like the `str` of a model's fields: `id='1' source='user' content='...'`."""
-    return _FIELDS.match(text[:200]) is not None and _NEXT_FIELD.search(text[:2_000]) is not None
+    return _FIELDS.match(text[:200]) is not None and _SOME_FIELD.search(text[:2_000]) is not None
 
 
 def _comma(match: re.Match[str]) -> str:
