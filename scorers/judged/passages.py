@@ -89,7 +89,7 @@ class PassageRelevance:
         relevant, shown = _read(self._relevant, interaction, answers)
         share = sum(relevant) / len(relevant) if relevant else 0.0
         scored: Outcome = missing(answers.get(self._relevant.key)) if relevant is None else Score(share, raw=share)
-        flags = flags_of(answers[self._relevant.key].labels) if self._relevant.key in answers else ()
+        flags = _flags(self._relevant, answers)
         results = [
             result(self.info, interaction, scored, metric=metric, evidence=shown, flags=flags)
             for metric in (relevance, precision)
@@ -98,7 +98,11 @@ class PassageRelevance:
         useful, shown = _read(self._useful, interaction, answers)
         if outcome is None:
             outcome = missing(answers.get(self._useful.key)) if useful is None else _precision(useful)
-        return [*results, result(self.info, interaction, outcome, metric=context_precision, evidence=shown)]
+        flags = _flags(self._useful, answers)
+        return [
+            *results,
+            result(self.info, interaction, outcome, metric=context_precision, evidence=shown, flags=flags),
+        ]
 
 
 def _undamaged_response(interaction: Interaction) -> Outcome | None:
@@ -115,6 +119,10 @@ def _read(
     if not has_contexts(interaction):
         return [False] * len(interaction.contexts or ()), {}
     return labels.read(interaction, answers.get(labels.key))
+
+
+def _flags(labels: PassageLabels, answers: Mapping[str, Answer]) -> tuple[str, ...]:
+    return flags_of(answers[labels.key].labels) if labels.key in answers else ()
 
 
 def _precision(useful: list[bool]) -> Score:
@@ -150,4 +158,5 @@ class ContextPrecisionReference:
     def results(self, interaction: Interaction, answers: Mapping[str, Answer]) -> list[Result]:
         useful, shown = _read(self._useful, interaction, answers)
         outcome = missing(answers.get(self._useful.key)) if useful is None else _precision(useful)
-        return [result(self.info, interaction, outcome, evidence=shown)]
+        flags = _flags(self._useful, answers)
+        return [result(self.info, interaction, outcome, evidence=shown, flags=flags)]

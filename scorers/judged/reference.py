@@ -66,6 +66,11 @@ def _shown(entries: tuple[str, ...], answer: Answer | None) -> list[dict[str, ob
     ]
 
 
+def _flags(*answers: Answer | None) -> tuple[str, ...]:
+    """What is to be known of a result that rests on these answers."""
+    return tuple(flag for one in answers if one is not None for flag in (*one.flags, *flags_of(one.labels)))
+
+
 class ContextRecall:
     """Share of the reference's statements that can be attributed to the joined contexts; none found: 0."""
 
@@ -108,7 +113,7 @@ class ContextRecall:
         if attributed is None:
             return [result(self.info, interaction, missing(judged), evidence=evidence)]
         share = sum(attributed) / len(attributed)
-        flags = flags_of(judged.labels) if judged is not None else ()
+        flags = _flags(listed, judged)
         return [result(self.info, interaction, Score(share, raw=share), evidence=evidence, flags=flags)]
 
 
@@ -173,6 +178,7 @@ class FactualCorrectness:
         if refusing != "no":
             return [result(self.info, interaction, refusing or missing(None))]
         evidence: dict[str, object] = {}
+        flags: list[str] = []
         found: list[list[bool]] = []
         pairs = [
             ("response", self._response.key, self._forward),
@@ -189,8 +195,9 @@ class FactualCorrectness:
             if truths is None:
                 return [result(self.info, interaction, missing(judged), evidence=evidence)]
             found.append(truths)
+            flags += _flags(listed, judged)
         value = self._value(found)
-        return [result(self.info, interaction, Score(value, raw=value), evidence=evidence)]
+        return [result(self.info, interaction, Score(value, raw=value), evidence=evidence, flags=flags)]
 
     def _value(self, found: list[list[bool]]) -> float:
         true_positives = sum(found[0])
@@ -277,15 +284,25 @@ class NoiseSensitivity:
 
     def results(self, interaction: Interaction, answers: Mapping[str, Answer]) -> list[Result]:
         outcome, evidence = self._judged(interaction, answers)
+        flags = _flags(*(answers.get(key) for key in self._keys(interaction))) if evidence else ()
         outcomes: tuple[Outcome, Outcome]
         if isinstance(outcome, tuple):
             outcomes = (Score(outcome[0], raw=outcome[0]), Score(outcome[1], raw=outcome[1]))
         else:
             outcomes = (outcome, outcome)
         return [
-            result(self.info, interaction, one, metric=metric, evidence=evidence)
+            result(self.info, interaction, one, metric=metric, evidence=evidence, flags=flags)
             for metric, one in zip(self.info.metrics, outcomes, strict=True)
         ]
+
+    def _keys(self, interaction: Interaction) -> list[str]:
+        """All that it asks, but for the refusal."""
+        by_passage = [
+            f"{prompt.name}:{rank}"
+            for prompt in (self._response_by, self._reference_by)
+            for rank in self._ranks(interaction)
+        ]
+        return [CLAIMS, self._statements.key, "claims_by_reference", *by_passage]
 
     def _judged(
         self, interaction: Interaction, answers: Mapping[str, Answer]

@@ -194,6 +194,7 @@ class Rubric:
                     Score(float(label == given[0]), raw=float(label == given[0]), label=given[0]),
                     metric=f"{self._options.name}_{label}",
                     evidence=evidence,
+                    flags=flags_of(labels),
                 )
                 for label in self._values
             ]

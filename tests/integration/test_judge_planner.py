@@ -339,6 +339,34 @@ async def test_only_a_passage_that_was_cut_is_flagged_as_windowed() -> None:
     assert cut["retrieval_grade"].flags == ("windowed",)
 
 
+async def test_every_metric_says_that_it_was_judged_in_windows() -> None:
+    text = "The hotel limit is 120 euros."
+    given = interaction("What is the hotel limit?", [f"{text} {' '.join(passages(20))}"], text, reference=text)
+    scorers = ["faithfulness", "context_recall", "noise_sensitivity", "context_precision_reference"]
+    (results,) = await score(
+        ScriptedJudge(),
+        given,
+        scorers=[*scorers, "passage_relevance", "retrieval_need"],
+        window_tokens=1500,
+        max_output_tokens=256,
+    )
+    assert {metric for metric, one in results.items() if "windowed" not in one.flags} == {
+        "retrieval_need_yes",
+        "retrieval_need_no",
+        "retrieval_need_continue",
+    }
+
+
+async def test_a_response_of_more_claims_than_are_taken_is_flagged() -> None:
+    response = " ".join(f"Fact number {number} holds." for number in range(70))
+    (results,) = await score(
+        ScriptedJudge(),
+        interaction(contexts=[response], response=response, reference=response),
+        scorers=["faithfulness", "factual_correctness", "context_recall"],
+    )
+    assert {one.flags for one in results.values()} == {("limited",)}
+
+
 async def test_a_list_that_was_asked_again_is_not_flagged_as_windowed() -> None:
     server = ScriptedJudge(faults=[Fault(content='{"claims": ["The hotel'), Fault(usage=False)])
     (results,) = await score(server, interaction(), scorers=["faithfulness"])

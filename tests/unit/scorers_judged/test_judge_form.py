@@ -7,11 +7,12 @@ import json
 import pytest
 
 from scorers.interaction import Field
-from scorers.judge.form import CUT, Call, interpret, render
+from scorers.judge.form import CUT, LIMITED, Call, interpret, render
 from scorers.judge.marker import MARKER
 from scorers.judge.material import Material
-from scorers.judge.question import WHOLE, Inline, Item, Labelling, Listing, Prompt
+from scorers.judge.question import MANY, WHOLE, Inline, Item, Labelling, Listing, Prompt
 from scorers.judge.reader import Reading, read_json
+from scorers.judge.tokens import estimate_tokens
 from scorers.testing import interaction
 
 MATERIAL = Material.of(interaction(), secret=b"s")
@@ -125,6 +126,26 @@ def test_lists_in_any_dress() -> None:
 
 def test_repeated_entries_count_once_and_the_limit_holds() -> None:
     assert entries('{"claims": ["a", "A", " a ", "b", "c", "d"]}') == ("a", "b", "c")
+
+
+@pytest.mark.parametrize(("count", "flags"), [(MANY, ()), (MANY + 1, (LIMITED,))])
+def test_more_entries_than_are_taken_are_told(count: int, flags: tuple[str, ...]) -> None:
+    listing = Listing("l", LISTING.prompt, LISTING.needs)
+    text = json.dumps({"claims": [f"claim {number}" for number in range(count)] + ["claim 1", ""]})
+    answer = interpret(Call((listing,), MATERIAL), ("claims",), read_json(text)).answers["l"]
+    assert (len(answer.entries), answer.flags) == (MANY, flags)
+
+
+def test_room_for_a_list_follows_the_tokens_of_its_text_in_every_script() -> None:
+    listing = Listing("l", LISTING.prompt, LISTING.needs, windowed=Field.RESPONSE)
+    for text in (
+        "Hotels are paid up to 120 euros per night. " * 30,
+        "숙박비는 1박당 15만 원까지 지급합니다. " * 30,
+    ):
+        form = render(Call((listing,), Material.of(interaction(response=text), secret=b"s")))
+        assert form.output_tokens > 2 * estimate_tokens(text), (
+            "claims repeat the text, with what pronouns stand for"
+        )
 
 
 def test_a_cut_list_is_flagged() -> None:
