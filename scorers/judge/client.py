@@ -129,6 +129,7 @@ class Endpoint:
         )
         self.breaker = Breaker(
             endpoint=address.name,
+            host=httpx.URL(base).netloc.decode("ascii"),
             threshold=options.breaker_failures,
             pause_seconds=options.breaker_pause_seconds,
             monotonic=runtime.monotonic,

@@ -16,7 +16,7 @@ from scorers.errors import (
     JudgeQuota,
     JudgeUnreachable,
 )
-from scorers.judge.observer import BreakerState, Observer
+from scorers.judge.observer import BreakerChange, BreakerState, Observer
 
 
 class Concurrency:
@@ -97,25 +97,28 @@ class Breaker:
 
     A wrong key, an empty account and an unknown model open it at once; overload and lost connections after
     `threshold` in a row. After `pause_seconds` (doubled at each failed probe, up to 5 minutes) one call may
-    probe; its success closes the breaker.
+    probe; its success closes the breaker. `endpoint` and `host` name it to the observer.
     """
 
     def __init__(
         self,
         *,
         endpoint: str,
+        host: str,
         threshold: int,
         pause_seconds: float,
         monotonic: Callable[[], float],
         observer: Observer,
     ) -> None:
         self._endpoint = endpoint
+        self._host = host
         self._threshold = threshold
         self._first_pause = pause_seconds
         self._pause = pause_seconds
         self._monotonic = monotonic
         self._observer = observer
         self._in_a_row = 0
+        self._opened = 0.0
         self._open_until = 0.0
         self._error: JudgeError | None = None
         self._probing = False
@@ -169,9 +172,23 @@ class Breaker:
         self._probing = False
 
     def _move(self, state: BreakerState) -> None:
-        if state is not self.state:
-            self.state = state
-            self._observer.breaker(self._endpoint, state, self.cause)
+        if state is self.state:
+            return
+        now = self._monotonic()
+        if self.state is BreakerState.CLOSED:
+            self._opened = now
+        self.state = state
+        self._observer.breaker(
+            BreakerChange(
+                self._endpoint,
+                self._host,
+                state,
+                self.cause,
+                failures=self._in_a_row,
+                pause_seconds=self._pause if state is BreakerState.OPEN else 0.0,
+                open_seconds=now - self._opened,
+            )
+        )
 
 
 @dataclass(frozen=True, slots=True)

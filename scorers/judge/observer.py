@@ -49,6 +49,24 @@ class CallRecord:
     estimated: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class BreakerChange:
+    """A circuit breaker moved to `state`.
+
+    `host` is the endpoint's host and port, without path and credentials. `cause` is what holds it open (auth, quota,
+    model_unknown, overloaded, unreachable; "" once closed), after `failures` in a row. `pause_seconds` is the time
+    until a call may probe, `open_seconds` the time since the breaker was closed last.
+    """
+
+    endpoint: str
+    host: str
+    state: BreakerState
+    cause: str = ""
+    failures: int = 0
+    pause_seconds: float = 0.0
+    open_seconds: float = 0.0
+
+
 class Observer(Protocol):
     """Every method returns at once and never raises. `endpoint` is the configured name, not an address."""
 
@@ -60,7 +78,7 @@ class Observer(Protocol):
     def reask(self, missing: int) -> None:
         """A reply left `missing` answers out; they are asked again."""
 
-    def breaker(self, endpoint: str, state: BreakerState, cause: str) -> None: ...
+    def breaker(self, change: BreakerChange) -> None: ...
 
     def concurrency_limit(self, endpoint: str, limit: int) -> None: ...
 
@@ -80,7 +98,7 @@ class SilentObserver:
     def reask(self, missing: int) -> None:
         return
 
-    def breaker(self, endpoint: str, state: BreakerState, cause: str) -> None:
+    def breaker(self, change: BreakerChange) -> None:
         return
 
     def concurrency_limit(self, endpoint: str, limit: int) -> None:

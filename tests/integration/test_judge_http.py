@@ -18,7 +18,7 @@ import pytest
 from scorers import catalog
 from scorers.judge.client import Runtime
 from scorers.judge.marker import HEADER, HEADER_VALUE, MARKER
-from scorers.judge.observer import BreakerState, CallOutcome, CallRecord, SilentObserver
+from scorers.judge.observer import BreakerChange, BreakerState, CallOutcome, CallRecord, SilentObserver
 from scorers.judge.options import JudgeOptions
 from scorers.judge.service import Judge
 from scorers.judge.wire import Rung
@@ -34,6 +34,7 @@ class Watching(SilentObserver):
 
     calls: list[CallRecord] = field(default_factory=list)
     states: list[tuple[BreakerState, str]] = field(default_factory=list)
+    changes: list[BreakerChange] = field(default_factory=list)
     limits: list[int] = field(default_factory=list)
     reasked: int = 0
     hits: list[bool] = field(default_factory=list)
@@ -42,8 +43,9 @@ class Watching(SilentObserver):
     def call(self, record: CallRecord) -> None:
         self.calls.append(record)
 
-    def breaker(self, endpoint: str, state: BreakerState, cause: str) -> None:
-        self.states.append((state, cause))
+    def breaker(self, change: BreakerChange) -> None:
+        self.states.append((change.state, change.cause))
+        self.changes.append(change)
 
     def concurrency_limit(self, endpoint: str, limit: int) -> None:
         self.limits.append(limit)

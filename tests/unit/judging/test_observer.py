@@ -6,7 +6,7 @@ from collector.judging.ledger import Ledger, Spent
 from collector.judging.observer import JudgeTelemetry
 from collector.pipeline.clock import ManualClock
 from collector.telemetry.instruments import Telemetry
-from scorers.judge.observer import BreakerState, CallKind, CallOutcome, CallRecord
+from scorers.judge.observer import BreakerChange, BreakerState, CallKind, CallOutcome, CallRecord
 
 
 def observed() -> tuple[JudgeTelemetry, Telemetry, Ledger, ManualClock]:
@@ -44,10 +44,9 @@ def test_the_ledger_starts_anew_at_midnight() -> None:
 
 def test_breaker_budget_cache_and_limits_are_shown() -> None:
     observer, telemetry, _, _ = observed()
-    observer.breaker("main", BreakerState.OPEN, "quota")
-    observer.breaker("main", BreakerState.OPEN, "quota")
-    observer.breaker("main", BreakerState.HALF_OPEN, "")
-    observer.breaker("main", BreakerState.OPEN, "text of an exception")
+    observer.breaker(BreakerChange("main", "host", BreakerState.OPEN, "quota"))
+    observer.breaker(BreakerChange("main", "host", BreakerState.HALF_OPEN, "quota"))
+    observer.breaker(BreakerChange("main", "host", BreakerState.OPEN, "text of an exception"))
     observer.budget(period="day", spent_share=0.4, blown=False)
     observer.cache(hit=True)
     observer.reask(3)
