@@ -112,7 +112,7 @@ def build(
     notes = ["No judge is configured: all scores are local, which are coarse."]
     if config.judge is not None:
         beside = config.judge.shadow
-        observer = JudgeTelemetry(telemetry, ledger, endpoint_names(config.judge, beside))
+        observer = JudgeTelemetry(telemetry, ledger, endpoint_names(config.judge, beside), events)
         runtime = Runtime(observer, monotonic=clock.monotonic, unix_seconds=lambda: clock.unix_nano() / 1e9)
         try:
             judge, notes = make_judge(config.judge, config.judge.scorers, environ=environment, runtime=runtime)
