@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import ahocorasick_rs
@@ -111,36 +112,26 @@ class _Search:
     def __init__(self, meanings: Mapping[bytes, int]) -> None:
         literals = pieces(meanings)
         self._longest = max(map(len, literals))
-        self._passes: list[tuple[list[_Literal], Any]] = []
         passes = -(-len(literals) // _MOST_LITERALS)
-        for first in range(passes):
-            part = literals[first::passes]
-            automaton = ahocorasick_rs.BytesAhoCorasick(
-                [*part, *_DECOYS], matchkind=ahocorasick_rs.MatchKind.LeftmostFirst
-            )
-            known = [_Literal(literal, meanings) for literal in part]
-            for literal in known:
-                literal.see_followers(known)
-            self._passes.append((known, automaton.find_matches_as_indexes))
+        self._passes = [_Pass(literals[first::passes], meanings) for first in range(passes)]
 
     def find(self, items: Sequence[bytes], rows: Rows) -> dict[int, int]:
         found: dict[int, int] = {}
         joined = rows.joined
-        for literals, find in self._passes:
+        for one in self._passes:
             if len(joined) <= _AT_ONCE:
-                _note(found, find(joined), literals, items, rows)
+                one.note(found, joined, items, rows)
                 continue
             view = memoryview(joined)
             for at in range(0, len(joined), _AT_ONCE):
-                part = view[at : at + _AT_ONCE + self._longest]
-                _note(found, find(part), literals, items, rows, offset=at)
+                one.note(found, view[at : at + _AT_ONCE + self._longest], items, rows, offset=at)
         return {row: says for row, says in found.items() if says}
 
 
 class _Literal:
     """One literal of the search, and what it can say."""
 
-    __slots__ = ("_hints", "_sure", "followers", "most", "text")
+    __slots__ = ("_hints", "_sure", "most", "text")
 
     def __init__(self, text: bytes, meanings: Mapping[bytes, int]) -> None:
         self.text = text
@@ -149,16 +140,6 @@ class _Literal:
         self.most = self._sure
         for _, says in self._hints:
             self.most |= says
-        # By the byte behind this literal: the rests of literals that begin within it, which the search passes over,
-        # and their numbers.
-        self.followers: dict[int, list[tuple[bytes, int]]] = {}
-
-    def see_followers(self, literals: Sequence[_Literal]) -> None:
-        for number, other in enumerate(literals):
-            for size in range(1, min(len(self.text), len(other.text))):
-                if self.text.endswith(other.text[:size]):
-                    rest = other.text[size:]
-                    self.followers.setdefault(rest[0], []).append((rest, number))
 
     def adds(self, item: bytes, known: int) -> int:
         """What is known of an item in which this literal occurs, with what it adds to what is `known`."""
@@ -168,40 +149,62 @@ class _Literal:
                 known |= says
         return known
 
+    def overlaps(self, other: _Literal) -> Iterator[bytes]:
+        """The rests of `other` where it begins within this one: the search passes over it there."""
+        for size in range(1, min(len(self.text), len(other.text))):
+            if self.text.endswith(other.text[:size]):
+                yield other.text[size:]
 
-def _note(
-    found: dict[int, int],
-    matches: list[tuple[int, int, int]],
-    literals: list[_Literal],
-    items: Sequence[bytes],
-    rows: Rows,
-    *,
-    offset: int = 0,
-) -> None:
-    """Add what the matches say, which stand `offset` bytes further than they say themselves."""
-    if not matches:
-        return
-    numbers, starts, ends = zip(*matches, strict=True)
-    places: list[int] = (rows.starts.searchsorted(np.array(starts) + offset, side="right") - 1).tolist()
-    real, joined = len(literals), rows.joined
-    # An item is looked through once for each literal, however often that occurs.
-    asked: set[int] = set()
-    for row, number, end in zip(places, numbers, ends, strict=True):
-        if number >= real:
-            continue
-        literal = literals[number]
-        code = row * real + number
-        if code not in asked:
-            asked.add(code)
-            known = found.get(row, 0)
-            if literal.most & ~known:
-                found[row] = literal.adds(items[row], known)
-        if literal.followers:
-            for rest, other in literal.followers.get(joined[end + offset], ()):
-                code = row * real + other
-                if code not in asked and joined.startswith(rest, end + offset):
-                    asked.add(code)
-                    found[row] = literals[other].adds(items[row], found.get(row, 0))
+
+class _Pass:
+    """As many literals as the engine searches for at once."""
+
+    def __init__(self, part: Sequence[bytes], meanings: Mapping[bytes, int]) -> None:
+        self._literals = [_Literal(literal, meanings) for literal in part]
+        self._numbers = len(part) + len(_DECOYS)
+        # By a literal and the byte behind it: the rests of literals that begin within it, and their numbers.
+        self._followers: dict[int, list[tuple[bytes, int]]] = defaultdict(list)
+        for number, literal in enumerate(self._literals):
+            for other, follower in enumerate(self._literals):
+                for rest in literal.overlaps(follower):
+                    self._followers[number << 8 | rest[0]].append((rest, other))
+        self._followed = np.zeros(self._numbers << 8, np.bool_)
+        self._followed[list(self._followers)] = True
+        self._find: Any = ahocorasick_rs.BytesAhoCorasick(
+            [*part, *_DECOYS], matchkind=ahocorasick_rs.MatchKind.LeftmostFirst
+        ).find_matches_as_indexes
+
+    def note(
+        self,
+        found: dict[int, int],
+        searched: bytes | memoryview,
+        items: Sequence[bytes],
+        rows: Rows,
+        *,
+        offset: int = 0,
+    ) -> None:
+        """Add what occurs in `searched`, which stands at `offset` in the rows."""
+        matches: list[tuple[int, int, int]] = self._find(searched)
+        if not matches:
+            return
+        flat = np.fromiter(chain.from_iterable(matches), np.int64, 3 * len(matches))
+        numbers, starts, ends = flat[::3], flat[1::3], flat[2::3] + offset
+        places = rows.starts.searchsorted(starts + offset, side="right") - 1
+        # An item is looked through once for each literal, however often that occurs; shorter literals, which are shared
+        # by more hints, come first.
+        asked: list[int] = np.unique(places * self._numbers + numbers).tolist()
+        behind = numbers << 8 | np.frombuffer(rows.joined, np.uint8)[ends]
+        followed = self._followed[behind].nonzero()[0]
+        for row, end, key in zip(*(of[followed].tolist() for of in (places, ends, behind)), strict=True):
+            for rest, other in self._followers[key]:
+                if rows.joined.startswith(rest, end):
+                    asked.append(row * self._numbers + other)
+        for code in asked:
+            row, number = divmod(code, self._numbers)
+            if number < len(self._literals):
+                literal, known = self._literals[number], found.get(row, 0)
+                if literal.most & ~known:
+                    found[row] = literal.adds(items[row], known)
 
 
 class HintSearch:
