@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
@@ -112,28 +113,42 @@ def check_ids(one: LabelledSet) -> None:
 
 
 _TRIAL: TypeAdapter[Trial] = TypeAdapter(Trial)
+_OPENING = b'{"set":'
 
 
 def to_json(one: Trial) -> str:
     """One line of JSON."""
-    return _TRIAL.dump_json(_TRIAL.validate_python(asdict(one))).decode()
+    return _TRIAL.dump_json(one).decode()
+
+
+def _cut_off(line: bytes) -> bool:
+    """Whether it is the beginning of a trial, left by a process that was killed while it wrote."""
+    if not (line.startswith(_OPENING) or _OPENING.startswith(line)):
+        return False
+    try:
+        json.loads(line)
+    except ValueError:
+        return True
+    return False
 
 
 def read_trials(path: Path, fingerprints: Iterable[str]) -> list[Trial]:
-    """The trials of an earlier output, each once; a cut-off last line is none, and failed ones are tried again.
+    """The trials of an earlier output, each once; a cut-off line is none, and failed ones are tried again.
 
     Raises `BadTrials` for a line of something else, and for results of another instrument (another model, prompt
     or plan) than `fingerprints`.
     """
     known = set(fingerprints)
     found: dict[tuple[str, str, str, int], Trial] = {}
-    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    lines = path.read_bytes().split(b"\n") if path.exists() else []
     for number, line in enumerate(lines, start=1):
+        if not line:
+            continue
         try:
             one = _TRIAL.validate_json(line)
         except ValidationError as error:
-            if number == len(lines):
-                break
+            if _cut_off(line):
+                continue
             raise BadTrials(f"{path}:{number}: no trial of bench-judge; name another file") from error
         other = [m.fingerprint for m in one.results if "@" in m.fingerprint and m.fingerprint not in known]
         if other:
