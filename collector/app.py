@@ -12,7 +12,6 @@ from collector.configfile import ConfigError
 from collector.durability import State
 from collector.estimates.detect import Detection
 from collector.estimates.estimates import Estimates
-from collector.estimates.measures import Measure
 from collector.examine import Examination
 from collector.exporters.exemplars import ScoreExemplars
 from collector.exporters.prometheus import PrometheusExporter
@@ -29,11 +28,12 @@ from collector.parts import (
     authenticator_of,
     configure_logging,
     evaluation_events_of,
-    fingerprints_of,
     hints_of,
     judge_line,
+    judged_measures,
     kafka_of,
     kafka_results_of,
+    local_measures,
     needs_restart,
     settling,
     start_lines,
@@ -69,9 +69,7 @@ from collector.web.server import HttpServer
 from scorers.errors import ScorerError
 from scorers.judge.client import Runtime
 from scorers.judge.service import Judge
-from scorers.local import build as build_local
-from scorers.local import describe as describe_local
-from scorers.scorer import Direction, Tier
+from scorers.scorer import Direction
 
 _SPOOLED = ("grpc", "http")  # Kafka is its own spool
 _TICK_SECONDS = 0.25
@@ -124,16 +122,10 @@ def build(
                 asked = SideBySide(judge, shadow)
         except (ScorerError, OSError, ValueError) as error:
             raise StartError(f"judge: {error}") from error
-    try:
-        local = build_local(config.screening.scorers, Tier.FAST, table=config.screening.calibration)
-    except (ScorerError, OSError) as error:
-        raise StartError(f"screening: {error}") from error
-    infos = [scorer.info for scorer in local]
-    if config.screening.full_rate > 0:
-        infos += describe_local(config.screening.full_scorers, Tier.FULL)
+    infos, declared = local_measures(config)
     infos += [scorer.info for scorer in judge.scorers] if judge else []
     infos += [shadow_info(scorer.info) for scorer in shadow.scorers] if shadow else []
-    declared = [Measure(metric, info.kind, info.tier) for info in infos for metric in info.gives]
+    declared += judged_measures(asked)
     directions = {metric: info.direction for info in infos for metric in info.gives}
     lower = frozenset(m for m, direction in directions.items() if direction is Direction.LOWER_IS_BETTER)
     shadowed = {
@@ -150,7 +142,6 @@ def build(
             clock=clock,
             telemetry=telemetry,
             seed=config.seed,
-            fingerprints=fingerprints_of(local),
             durable=books is not None,
         )
         detection = Detection(

@@ -17,6 +17,7 @@ from collector.exporters.kafka_producer import connect
 from collector.exporters.otlp_client import make_exporter
 from collector.exporters.otlp_events import EvaluationEvents
 from collector.extract.extractor import trace_hints
+from collector.judging.shadow import SideBySide
 from collector.pipeline.books import Books
 from collector.pipeline.clock import Clock
 from collector.pipeline.kafka_client import KafkaUnusable, client_arguments, require_kafka
@@ -26,9 +27,10 @@ from collector.records.hints import Hints
 from collector.records.trace import ReleasedTrace
 from collector.telemetry.events import Events, JsonFormatter, TextFormatter
 from collector.telemetry.instruments import Telemetry
-from scorers.interaction import Interaction
+from scorers.errors import ScorerError
 from scorers.judge.service import Judge
-from scorers.scorer import LocalScorer
+from scorers.local import build, describe, fingerprints
+from scorers.scorer import Kind, ScorerInfo, Tier
 
 if TYPE_CHECKING:
     from collector.receivers.kafka import KafkaReceiver
@@ -59,10 +61,29 @@ def needs_restart(old: Config, new: Config) -> list[str]:
     return changed
 
 
-def fingerprints_of(local: Sequence[LocalScorer]) -> dict[Measure, str]:
-    """What the results of these scorers carry: any interaction gives one of each, an empty one too."""
-    results = (result for scorer in local for found in scorer.score([Interaction("start")]) for result in found)
-    return {Measure(result.scorer, result.kind, result.tier): result.fingerprint for result in results}
+def local_measures(config: Config) -> tuple[list[ScorerInfo], list[Measure]]:
+    """The local scorers that screening has, and what they measure. Raises StartError."""
+    options = config.screening
+    tiers = [(options.scorers, Tier.FAST)] + ([(options.full_scorers, Tier.FULL)] if options.full_rate > 0 else [])
+    infos: list[ScorerInfo] = []
+    measures: list[Measure] = []
+    try:
+        for names, tier in tiers:
+            of_tier = describe(names, tier)
+            if tier is Tier.FAST:
+                build(names, tier, table=options.calibration)  # says now what is wrong with the table
+            infos += of_tier
+            prints = fingerprints(names, tier, table=options.calibration)
+            for info, fingerprint in zip(of_tier, prints, strict=True):
+                measures += [Measure(metric, info.kind, info.tier, fingerprint) for metric in info.gives]
+    except (ScorerError, OSError) as error:
+        raise StartError(f"screening: {error}") from error
+    return infos, measures
+
+
+def judged_measures(judge: Judge | SideBySide | None) -> list[Measure]:
+    """What a judge measures, with its shadow if it has one."""
+    return [Measure(one.metric, Kind.JUDGED, None, one.fingerprint) for one in judge.metrics] if judge else []
 
 
 def hints_of(config: Config) -> Hints:

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 from collector.assembly.assembler import Assembler
 from collector.config import Config
 from collector.estimates.estimates import Estimates
-from collector.estimates.measures import Measure
 from collector.examine import Examination
 from collector.exporters.otlp_events import EvaluationEvents
 from collector.flow import Flow, Sink
@@ -25,7 +24,9 @@ from collector.parts import (
     StartError,
     evaluation_events_of,
     hints_of,
+    judged_measures,
     kafka_results_of,
+    local_measures,
 )
 from collector.pipeline.clock import Clock, SystemClock
 from collector.pipeline.workers import WorkerPool
@@ -44,9 +45,7 @@ from collector.telemetry.instruments import Telemetry
 from scorers.errors import ScorerError
 from scorers.judge.client import Runtime
 from scorers.judge.service import Judge
-from scorers.local import build as build_local
 from scorers.outcome import Failed
-from scorers.scorer import Tier
 
 _LOOK_SECONDS = 0.02
 _TICK_SECONDS = 0.25
@@ -203,18 +202,12 @@ class Replay:
 
     def _causes(self, segment_names: Sequence[str]) -> Estimates:
         """What tells the cause of an interaction; its sums are nobody's."""
-        try:
-            local = build_local(
-                self._config.screening.scorers, Tier.FAST, table=self._config.screening.calibration
-            )
-        except (ScorerError, OSError) as error:
-            raise StartError(f"screening: {error}") from error
-        infos = [scorer.info for scorer in local]
+        infos, declared = local_measures(self._config)
         infos += [scorer.info for scorer in self._judge.scorers] if self._judge else []
         self._directions = {metric: info.direction for info in infos for metric in info.gives}
         return Estimates(
             self._config.estimates,
-            declared=[Measure(metric, info.kind, info.tier) for info in infos for metric in info.gives],
+            declared=[*declared, *judged_measures(self._judge)],
             segment_names=segment_names,
             clock=self._clock,
             telemetry=Telemetry(),

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from collector.estimates.measures import Measures, Places, Term, moved
+from collector.estimates.measures import Measures, Places, Term, label_value, moved
 from collector.estimates.options import ChangeOptions
-from collector.estimates.sums import OTHER, W2, W2Y, W2Y2, WY, Later, W, label_value
+from collector.estimates.sums import OTHER, W2, W2Y, W2Y2, WY, Later, W
 from collector.estimates.tally import Tally
 from collector.records.found import Found
 from collector.telemetry import metrics

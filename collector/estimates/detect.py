@@ -12,9 +12,9 @@ from collector.estimates.clusters import ClusterKeys
 from collector.estimates.detect_choice import Watched, problems, watched
 from collector.estimates.detect_clusters import Content, Held, OpenClusters
 from collector.estimates.detect_series import VERSION, BadRow, Change, Identity, Series, State
-from collector.estimates.measures import Measure
+from collector.estimates.measures import Measure, label_value
 from collector.estimates.options import ClusterOptions, DetectionOptions, Level
-from collector.estimates.sums import OTHER, label_value
+from collector.estimates.sums import OTHER
 from collector.pipeline.clock import Clock
 from collector.records.decision import Fate
 from collector.records.settled import Settled

@@ -26,15 +26,12 @@ from collector.telemetry.spec import Family
 from scorers.outcome import Result
 from scorers.scorer import Kind
 
-_MAX_INSTRUMENTS = 8
-"""Fingerprints shown per measure; a configuration has one, a reload or a new model a few more."""
-
 
 class Estimates:
     """The downstream of scoring that every number comes from.
 
-    `declared` are the measures that the configured scorers can give; their series exist at 0 from the start.
-    `fingerprints` are those of the local scorers where they are known: so are the series of the control variates.
+    `declared` are the measures that the configured scorers can give, with their fingerprints where those are known;
+    their series exist at 0 from the start. Scores of another fingerprint go to series of their own.
     `seed` is shared by replicas, so that they agree on the random groups. Raises ValueError for segment names that
     can not be labels and for objectives that can not be measured.
     `settle`, `announce` and `seen` belong to one thread (the event loop); `families` may be called from any. With
@@ -52,7 +49,6 @@ class Estimates:
         clock: Clock,
         telemetry: Telemetry,
         seed: str = "groundwatch",
-        fingerprints: Mapping[Measure, str] | None = None,
         durable: bool = False,
     ) -> None:
         self._clock = clock
@@ -73,19 +69,13 @@ class Estimates:
         }
         self._keys = ClusterKeys(options.clusters.by, seed)
         self.diagnose = Diagnoser(options.diagnosis)
-        self._shown: dict[int, set[str]] = {}
-        self._instruments: dict[int, str] = {}
-        self._noted: dict[int, tuple[str, float]] = {}
+        self._noted: dict[int, float] = {}
         for measure in declared:
             self._declare(measure)
         wrong = problems(options.objectives, self._measures.all, segment_names)
         if wrong:
             raise ValueError("\n".join(wrong))
         self._objectives = Objectives(options.objectives, self._declare, segment_names)
-        for measure, fingerprint in (fingerprints or {}).items():
-            place = self._declare(measure)
-            self._instruments[place] = fingerprint
-            self._totals.born(place, fingerprint)
         self._keeper: Keeper | None = None
         if durable:
             parts = Parts(
@@ -110,9 +100,21 @@ class Estimates:
         known = len(self._measures.all)
         place = self._measures.add(measure)
         if place == known:
-            for part in (self._sums, self._totals, self._changes):
-                part.declare()
+            self._make_room()
         return place
+
+    def _make_room(self) -> None:
+        for part in (self._sums, self._totals, self._changes):
+            part.declare()
+
+    def _renew(self, place: int, fingerprint: str) -> int:
+        """The number of the measure whose scores come from an instrument with this fingerprint from now on."""
+        known = len(self._measures.all)
+        new = self._measures.renew(place, fingerprint)
+        if new == known:
+            self._make_room()
+            self._objectives.renew(place, new)
+        return new
 
     def _fold(self, dimension: str) -> None:
         self._telemetry.inc(metrics.CHANGES_FOLDED, dimension=dimension)
@@ -170,9 +172,15 @@ class Estimates:
         with self._lock:
             self._keeper.restore(
                 rows,
-                place=lambda measure: self._measures.place(measure.metric, measure.kind, measure.tier),
+                place=self._same_instrument,
                 segment=self._opened,
             )
+
+    def _same_instrument(self, measure: Measure) -> int | None:
+        place = self._measures.place(measure.metric, measure.kind, measure.tier)
+        return (
+            place if place is not None and self._measures.all[place].fingerprint == measure.fingerprint else None
+        )
 
     def expect(self, combinations: Iterable[Iterable[tuple[str, str]]]) -> int:
         """Give combinations of segment values that are known at the start their series, at 0, before the first scrape.
@@ -238,11 +246,10 @@ class Estimates:
         local_clusters, judged_clusters = self._clusters[Kind.LOCAL], self._clusters[Kind.JUDGED]
         evicted = local_clusters.evicted, judged_clusters.evicted
         with self._lock:
-            fingerprints: dict[int, str] = {}
-            local = self._terms(settled.local, local_weight, fingerprints, now_unix)
+            local = self._terms(settled.local, local_weight, now_unix)
             judged: list[Term] = []
             if settled.judged and decision.fate is Fate.QUEUED:
-                judged = self._terms(settled.judged, judged_weight, {}, now_unix)
+                judged = self._terms(settled.judged, judged_weight, now_unix)
             segment = self._announce(settled.segments)
             version: Version = self._changes.seen(found, now_unix)
             local_clusters.add(local, key, (), now, shared=shared)
@@ -252,7 +259,7 @@ class Estimates:
                 terms = local + judged
             self._sums.add(terms, segment, now, conditional=decision.conditional, local=len(local))
             self._sums.diagnose(segment, diagnosis, _positive(local_weight), _positive(judged_weight))
-            self._totals.add(local, judged, now, key=key, fingerprints=fingerprints)
+            self._totals.add(local, judged, now, key=key)
             self._objectives.add(terms, segment)
             self._changes.add(terms, version, now)
             if self._keeper is not None:
@@ -261,9 +268,7 @@ class Estimates:
             self._evicted[Kind.LOCAL].inc(local_clusters.evicted - evicted[0])
             self._evicted[Kind.JUDGED].inc(judged_clusters.evicted - evicted[1])
 
-    def _terms(
-        self, results: Sequence[Result], weight: float, fingerprints: dict[int, str], now_unix: float
-    ) -> list[Term]:
+    def _terms(self, results: Sequence[Result], weight: float, now_unix: float) -> list[Term]:
         terms: dict[int, Term] = {}
         usable = 0 < weight < math.inf
         for result in results:
@@ -280,25 +285,22 @@ class Estimates:
                 self._telemetry.inc(metrics.ESTIMATES_IGNORED, reason="duplicate")
                 continue
             own = weight if result.probability == 1 else ratio(weight, result.probability)
-            terms[place] = made = term(place, own, result)
+            made = term(place, own, result)
             # What is unscored may not come from the scorer itself: its fingerprint names no instrument.
-            if made.value is not None or place not in self._instruments:
-                self._instruments[place] = result.fingerprint
-            fingerprints[place] = self._instruments[place]
-            noted = self._noted.get(place)
-            if made.value is not None and (
-                noted is None or noted[0] != result.fingerprint or noted[1] < now_unix - 1
-            ):
-                self._noted[place] = (result.fingerprint, now_unix)
-                self._changes.instrument(place, result.fingerprint, now_unix)
-                self._show_instrument(place, result)
+            if made.value is not None:
+                if result.fingerprint != self._measures.all[place].fingerprint:
+                    place = made.place = self._renew(place, result.fingerprint)
+                if self._noted.get(place, -math.inf) < now_unix - 1:
+                    self._show_instrument(place, result, now_unix)
+            terms[place] = made
         return list(terms.values())
 
-    def _show_instrument(self, place: int, result: Result) -> None:
-        shown = self._shown.setdefault(place, set())
-        if result.fingerprint in shown or len(shown) >= _MAX_INSTRUMENTS:
+    def _show_instrument(self, place: int, result: Result, now_unix: float) -> None:
+        self._changes.instrument(place, result.fingerprint, now_unix)
+        known = place in self._noted
+        self._noted[place] = now_unix
+        if known:
             return
-        shown.add(result.fingerprint)
         measure = self._measures.all[place]
         self._telemetry.set(
             metrics.SCORER_INFO,

@@ -22,13 +22,13 @@ from collector.estimates.totals import Totals
 from collector.pipeline.clock import Clock
 from scorers.scorer import Kind, Tier
 
-_VERSION = b"1"
+_VERSION = b"2"
 _LAYOUT, _ALL, _TOTALS, _OBJECTIVES, _CHANGES = "layout", "all", "totals", "objectives", "changes"
 _SEGMENT, _CLUSTER = "segment/", "cluster/"
 
 
 class _Layout(msgspec.Struct, array_like=True):
-    measures: list[tuple[str, Kind, Tier | None]]
+    measures: list[tuple[str, Kind, Tier | None, str]]
     segment_names: tuple[str, ...]
 
 
@@ -116,7 +116,7 @@ class Keeper:
         dirty, self._dirty = self._dirty, _Dirty()
         if dirty.other and len(parts.measures.all) != self._measures:
             self._measures = len(parts.measures.all)
-            named = [(one.metric, one.kind, one.tier) for one in parts.measures.all]
+            named = [(one.metric, one.kind, one.tier, one.fingerprint) for one in parts.measures.all]
             rows[_LAYOUT] = _row(_Layout(named, parts.sums.segment_names))
             dirty.segments.update(parts.sums.segments)
         for key in dirty.segments:
@@ -149,8 +149,9 @@ class Keeper:
         place: Callable[[Measure], int | None],
         segment: Callable[[SegmentKey], SegmentKey],
     ) -> None:
-        """Go on from an earlier process: what it had is added to what is here. `place` gives a measure's number, None
-        where nothing gives it any more; `segment` the key under which a segment's sums are to go on.
+        """Go on from an earlier process: what it had is added to what is here. `place` gives the number of
+        a measure with its fingerprint, None where nothing gives it any more; `segment` the key under which a segment's
+        sums are to go on.
 
         With other segment names than now, everything begins anew: sums of one part must fit those of another.
         Raises UnreadableSums when all that can be read has been taken over.

@@ -4,24 +4,31 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from scorers.outcome import FailedReason, NotApplicable, Result, Score
 from scorers.scorer import Kind, Tier
 
+MAX_INSTRUMENTS = 8
+"""Fingerprints told apart per measure; a configuration has one."""
+_LABEL_CHARACTERS = 128
+
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """What is measured: the metric's name with the kind and (local only) the tier of the scorer."""
+    """What is measured: the metric's name with the kind and (local only) the tier of the scorer; and with what: the
+    fingerprint of the instrument, empty while none is known. Two are equal when they measure the same thing."""
 
     metric: str
     kind: Kind
     tier: Tier | None = None
+    fingerprint: str = field(default="", compare=False)
 
     @property
     def labels(self) -> tuple[str, ...]:
         """Label values of this measure in its kind's families."""
-        return (self.metric,) if self.kind is Kind.JUDGED else (self.metric, self.tier.value if self.tier else "")
+        tier = () if self.kind is Kind.JUDGED else (self.tier.value if self.tier else "",)
+        return (self.metric, *tier, label_value(self.fingerprint) if self.fingerprint else "")
 
 
 Sums3 = tuple[float, float, float]
@@ -55,7 +62,10 @@ class Term:
 
 class Measures:
     """Numbers the measures in the order in which they come. Looked up by name within kind and tier: an enum
-    computes its hash anew each time, and this is done for every result."""
+    computes its hash anew each time, and this is done for every result.
+
+    Another fingerprint of the same metric, kind and tier is another instrument and has a number of its own; looked
+    up is the one whose results come now."""
 
     def __init__(self) -> None:
         self.all: list[Measure] = []
@@ -74,16 +84,41 @@ class Measures:
         return self._names(kind, tier).get(metric)
 
     def add(self, measure: Measure) -> int:
-        """Number a new measure; a known one keeps its number."""
+        """Number a new measure; a known one keeps its number, and learns its fingerprint if it had none."""
         names = self._names(measure.kind, measure.tier)
-        if measure.metric not in names:
-            names[measure.metric] = len(self.all)
+        place = names.get(measure.metric)
+        if place is None:
+            place = names[measure.metric] = len(self.all)
             self.all.append(measure)
-        return names[measure.metric]
+        elif measure.fingerprint and not self.all[place].fingerprint:
+            self.all[place] = measure
+        return place
+
+    def renew(self, place: int, fingerprint: str) -> int:
+        """From now on results of this measure come from the instrument of this fingerprint: its number, a new one
+        where it was not met before. Over the bound of instruments the number stays what it was."""
+        known = self.all[place]
+        if not known.fingerprint:
+            return self.add(replace(known, fingerprint=fingerprint))
+        same = [number for number, one in enumerate(self.all) if one == known]
+        found = next((number for number in same if self.all[number].fingerprint == fingerprint), None)
+        if found is None:
+            if len(same) >= MAX_INSTRUMENTS:
+                return place
+            found = len(self.all)
+            self.all.append(replace(known, fingerprint=fingerprint))
+        self._names(known.kind, known.tier)[known.metric] = found
+        return found
 
     def controls(self) -> dict[int, int]:
         """Judged measures that have a fast local score of the same name: number of the judged one to its."""
         return {place: self._fast[name] for name, place in self._judged.items() if name in self._fast}
+
+
+def label_value(value: str) -> str:
+    """A value as a label: at most 128 characters, nothing unprintable, never empty."""
+    cut = value[:_LABEL_CHARACTERS]
+    return (cut if cut.isprintable() else "".join(c if c.isprintable() else "_" for c in cut)) or "unknown"
 
 
 Places = Sequence[int | None]

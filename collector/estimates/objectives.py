@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from collector.estimates.measures import Measure, Term
+from collector.estimates.measures import Measure, Term, label_value
 from collector.estimates.options import Objective
-from collector.estimates.sums import Later, SegmentKey, label_value
+from collector.estimates.sums import Later, SegmentKey
 from collector.telemetry import metrics
 from collector.telemetry.spec import Family
 from scorers.scorer import Kind, Tier
@@ -34,6 +34,12 @@ class Objectives:
 
     def __len__(self) -> int:
         return len(self._objectives)
+
+    def renew(self, old: int, new: int) -> None:
+        """What these objectives say of the measure `old` they say of `new` as well: a service level is of the
+        answers, whatever they are measured with."""
+        if old in self._by_place:
+            self._by_place[new] = self._by_place[old]
 
     def add(self, terms: Sequence[Term], key: SegmentKey) -> None:
         """Add the scored ones of an interaction's terms."""

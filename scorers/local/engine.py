@@ -43,6 +43,11 @@ def feature_names(tier: Tier) -> dict[str, tuple[str, ...]]:
     }
 
 
+def engine_version(table: Table | None, *models: str) -> str:
+    """The version of an engine with this table and models of these versions."""
+    return "+".join((f"table-{table.version}" if table is not None else "untrained", *models))
+
+
 class Engine:
     """Features and calibrated probabilities for one tier. Not for two threads at once.
 
@@ -82,12 +87,8 @@ class Engine:
     @property
     def version(self) -> str:
         """Names everything that a value depends on: table, encoder and pair model."""
-        parts = [f"table-{self.table.version}" if self.table is not None else "untrained"]
-        if self.encoder is not None:
-            parts.append(self.encoder.version)
-        if self.pair_model is not None:
-            parts.append(self.pair_model.version)
-        return "+".join(parts)
+        models = (model.version for model in (self.encoder, self.pair_model) if model is not None)
+        return engine_version(self.table, *models)
 
     def exchanges(self, batch: Sequence[Interaction]) -> list[Exchange]:
         """The batch, read; texts of the whole batch are encoded together in the full tier."""

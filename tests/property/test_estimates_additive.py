@@ -22,8 +22,8 @@ from scorers.interaction import Interaction
 from scorers.outcome import Failed, FailedReason, NotApplicable, NotApplicableReason, Outcome, Result, Score
 from scorers.scorer import Kind, Tier
 
-JUDGED = Measure("faithfulness", Kind.JUDGED)
-LOCAL = Measure("faithfulness", Kind.LOCAL, Tier.FAST)
+JUDGED = Measure("faithfulness", Kind.JUDGED, None, "j")
+LOCAL = Measure("faithfulness", Kind.LOCAL, Tier.FAST, "f")
 OBJECTIVE = Objective(name="good", metric="faithfulness", threshold=0.8, target=0.9)
 
 outcomes: st.SearchStrategy[Outcome] = st.one_of(
@@ -37,7 +37,7 @@ outcomes: st.SearchStrategy[Outcome] = st.one_of(
 def settled(draw: st.DrawFn) -> Settled:
     fate = draw(st.sampled_from([Fate.QUEUED, Fate.SAMPLED_OUT, Fate.SHED]))
     local = Result("i", LOCAL.metric, LOCAL.kind, draw(outcomes), "1", "f", tier=LOCAL.tier)
-    judged = Result("i", JUDGED.metric, JUDGED.kind, draw(outcomes), "1", "f")
+    judged = Result("i", JUDGED.metric, JUDGED.kind, draw(outcomes), "1", "j")
     session = draw(st.sampled_from([None, "s1", "s2", "s3"]))
     question = draw(st.sampled_from([None, "what?", "why?"]))
     contexts = draw(st.sampled_from([None, ()]))
@@ -63,7 +63,6 @@ def estimates() -> Estimates:
         segment_names=["service"],
         clock=ManualClock(),
         telemetry=Telemetry(),
-        fingerprints={LOCAL: "f"},
     )
 
 

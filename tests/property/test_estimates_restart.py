@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -38,7 +40,6 @@ class Process:
             segment_names=[segment],
             clock=self.clock,
             telemetry=TELEMETRY,
-            fingerprints={LOCAL: "f"} if LOCAL in declared else {},
             durable=True,
         )
 
@@ -116,13 +117,31 @@ def test_what_no_scorer_gives_any_more_and_what_can_not_be_read_is_left_out(give
 
 
 @settings(max_examples=10, deadline=None)
+@given(st.lists(settled(), min_size=1, max_size=5))
+def test_sums_of_another_instrument_are_not_gone_on_with(given_: list[Settled]) -> None:
+    file: dict[str, bytes] = {}
+    before = Process([JUDGED, LOCAL], START)
+    for one in given_:
+        before.estimates.settle(one)
+    before.write(file)
+    after = Process([replace(JUDGED, fingerprint="a new model"), LOCAL], START)
+    after.estimates.restore(file)
+    old, new = totals(before.estimates), totals(after.estimates)
+    assert not [name for name, _ in new if name.startswith("groundwatch_judged_sum")]
+    local = {key: value for key, value in old.items() if key[0].startswith("groundwatch_local_sum")}
+    assert {key: value for key, value in new.items() if key in local} == pytest.approx(local)
+    levels = {key: value for key, value in old.items() if key[0].startswith("groundwatch_slo")}
+    assert {key: value for key, value in new.items() if key[0].startswith("groundwatch_slo")} == levels
+
+
+@settings(max_examples=10, deadline=None)
 @given(settled())
 def test_a_damaged_row_costs_itself_only(one: Settled) -> None:
     file: dict[str, bytes] = {}
     before = Process([JUDGED, LOCAL], START)
     before.estimates.settle(one)
     before.write(file)
-    file.update({"totals": b"9 of a later version", "segment/x": b"1\xc1"})
+    file.update({"totals": b"9 of a later version", "segment/x": b"2\xc1"})
     process = Process([JUDGED, LOCAL], START)
     with pytest.raises(UnreadableSums, match="segment/x, totals"):
         process.estimates.restore(file)

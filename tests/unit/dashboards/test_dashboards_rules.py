@@ -198,6 +198,7 @@ def test_segments_and_kept_labels_are_the_users(tmp_path: Path, program: Program
         path = tmp_path / f"prometheus/{name}.yml"
         subprocess.run([program("promtool"), "check", "rules", path], check=True, capture_output=True)
     recording = files["prometheus/recording.yml"]
-    assert "sum by (job, namespace, metric, service, tenant) (increase(groundwatch_judged_sum_w_total" in recording
+    by = "job, namespace, metric, fingerprint, service, tenant"
+    assert f"sum by ({by}) (increase(groundwatch_judged_sum_w_total" in recording
     assert "faithfulness" not in recording
     assert '{tenant="other"}' in files["prometheus/alerts.yml"]

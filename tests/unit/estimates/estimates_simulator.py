@@ -29,8 +29,8 @@ from scorers.scorer import Kind, Tier
 
 Floats = NDArray[np.float64]
 Random = np.random.Generator
-JUDGED = Measure("faithfulness", Kind.JUDGED)
-LOCAL = Measure("faithfulness", Kind.LOCAL, Tier.FAST)
+JUDGED = Measure("faithfulness", Kind.JUDGED, None, "j")
+LOCAL = Measure("faithfulness", Kind.LOCAL, Tier.FAST, "f")
 PERFECT = 0.75
 MEAN = PERFECT + (1 - PERFECT) * 2.0 / 3.85
 
@@ -140,7 +140,6 @@ def make(telemetry: Telemetry | None = None, *, max_clusters: int = 10_000) -> E
         segment_names=[],
         clock=ManualClock(),
         telemetry=telemetry or Telemetry(),
-        fingerprints={LOCAL: "f"},
     )
 
 

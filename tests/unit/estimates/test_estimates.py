@@ -9,9 +9,9 @@ from dataclasses import replace
 import pytest
 
 from collector.estimates.estimates import Estimates
-from collector.estimates.measures import Measure
+from collector.estimates.measures import Measure, label_value
 from collector.estimates.options import Options
-from collector.estimates.sums import OTHER, label_value
+from collector.estimates.sums import OTHER
 from collector.estimates.window import Window
 from collector.pipeline.clock import ManualClock
 from collector.records.decision import Decision, Fate
@@ -24,8 +24,11 @@ from scorers.interaction import Interaction
 from scorers.outcome import Failed, FailedReason, NotApplicable, NotApplicableReason, Outcome, Result, Score
 from scorers.scorer import Kind, Tier
 
-JUDGED = Measure("faithfulness", Kind.JUDGED)
-LOCAL = Measure("faithfulness", Kind.LOCAL, Tier.FAST)
+JUDGED = Measure("faithfulness", Kind.JUDGED, None, "print")
+LOCAL = Measure("faithfulness", Kind.LOCAL, Tier.FAST, "print")
+
+
+FAILED = Failed(FailedReason.DEADLINE)
 
 
 class World:
@@ -67,10 +70,12 @@ class World:
         self.estimates.settle(settled)
 
     def value(self, spec: MetricSpec, **labels: str) -> float | None:
+        """Of the instrument `print` where the labels name none."""
         for family in self.estimates.families():
             if family.spec is spec:
+                asked = {"fingerprint": "print", **labels} if "fingerprint" in family.label_names else labels
                 for values, value in family.samples:
-                    if dict(zip(family.label_names, values, strict=True)) == labels:
+                    if dict(zip(family.label_names, values, strict=True)) == asked:
                         return value
         return None
 
@@ -178,7 +183,7 @@ def test_known_segment_values_have_series_from_the_start_in_half_of_the_budget()
 
 
 def test_over_the_budget_segments_fold_into_other_and_nothing_is_lost() -> None:
-    world = World(budget=150)
+    world = World(budget=166)
     for service in ("a", "b", "c", "d"):
         world.settle(judged=Score(1.0), service=service)
     total = sum(
@@ -188,7 +193,7 @@ def test_over_the_budget_segments_fold_into_other_and_nothing_is_lost() -> None:
         for _, value in family.samples
     )
     assert total == 4
-    assert world.estimates.series <= 150
+    assert world.estimates.series <= 166
     assert world.counted(metrics.SEGMENTS_FOLDED) > 0
     assert (world.value(metrics.JUDGED_SUMS[0], metric="faithfulness", service=OTHER) or 0) > 0
 
@@ -291,6 +296,59 @@ def test_the_instrument_behind_a_series_is_shown_and_bounded() -> None:
         s for m in world.telemetry.registry.collect() for s in m.samples if s.name == metrics.SCORER_INFO.name
     ]
     assert 1 <= len(shown) <= 8
+    weights = {
+        dict(zip(family.label_names, labels, strict=True))["fingerprint"]: value
+        for family in world.estimates.families()
+        if family.spec is metrics.JUDGED_SUMS[0]
+        for labels, value in family.samples
+        if value
+    }
+    assert len(weights) <= 8
+    assert sum(weights.values()) == 20, "what is over the bound is in the last one's series"
+
+
+def judged_by(world: World, fingerprint: str, y: float) -> None:
+    judged = replace(result(JUDGED, Score(y)), fingerprint=fingerprint)
+    decision = Decision(Fate.QUEUED, 0.5, "rate")
+    world.estimates.settle(Settled(Found(Interaction("i")), decision, (), (judged,), (("service", "shop"),)))
+
+
+def test_another_instrument_has_series_of_its_own_and_the_estimate_is_of_what_measures_now() -> None:
+    world = World()
+    for _ in range(30):
+        judged_by(world, "print", 1.0)
+    judged_by(world, "after an upgrade", 0.0)
+    assert world.value(metrics.JUDGED_SUMS[2], metric="faithfulness", service="shop") == 60
+    of_new = {"metric": "faithfulness", "fingerprint": "after an upgrade", "service": "shop"}
+    assert world.value(metrics.JUDGED_SUMS[0], **of_new) == 2
+    assert world.value(metrics.JUDGED_SUMS[2], **of_new) == 0
+    now = world.estimates.estimate(JUDGED, Window.HOUR)
+    assert (now.mean, now.scored, now.measure.fingerprint) == (0.0, 1, "after an upgrade")
+    both = {
+        e.measure.fingerprint: e.mean for e in world.estimates.all(Window.HOUR) if e.measure == JUDGED and e.scored
+    }
+    assert both == {"print": 1.0, "after an upgrade": 0.0}
+    world.settle(judged=Failed(FailedReason.DEADLINE), p=0.5)
+    failed = {**of_new, "outcome": "failed"}
+    assert world.value(metrics.JUDGED_WEIGHT, **failed) == 2, "a failure is that of the one that measures now"
+    judged_by(world, "print", 1.0)
+    assert world.estimates.estimate(JUDGED, Window.HOUR).scored == 31, "the old one again: its series go on"
+    world.settle(judged=NotApplicable(NotApplicableReason.REFUSAL), p=0.5)
+    assert world.estimates.series == sum(len(f.samples) for f in world.estimates.families())
+
+
+def test_a_measure_learns_the_name_of_its_instrument_with_its_first_score() -> None:
+    world = World()
+    unnamed = replace(JUDGED, metric="answer_grade", fingerprint="")
+    world.settle(judged=Score(1.0))
+    world.estimates.settle(
+        Settled(Found(Interaction("i")), Decision(Fate.QUEUED, 1.0, "rate"), (), (result(unnamed, FAILED),))
+    )
+    world.estimates.settle(
+        Settled(Found(Interaction("i")), Decision(Fate.QUEUED, 1.0, "rate"), (), (result(unnamed, Score(1.0)),))
+    )
+    for outcome in ("scored", "failed"):
+        assert world.value(metrics.JUDGED_WEIGHT, metric="answer_grade", outcome=outcome, service="other") == 1
 
 
 def test_a_scrape_never_sees_half_an_interaction() -> None:
@@ -302,7 +360,7 @@ def test_a_scrape_never_sees_half_an_interaction() -> None:
     def scrape() -> None:
         while not done.is_set():
             sums = {f.spec.name: dict(f.samples) for f in world.estimates.families()}
-            w, w2, wy, w2y, w2y2 = (sums[spec.name]["faithfulness",] for spec in metrics.JUDGED_SUMS)
+            w, w2, wy, w2y, w2y2 = (sums[spec.name]["faithfulness", "print"] for spec in metrics.JUDGED_SUMS)
             if not (w == wy and 2 * w == w2 == w2y == w2y2):
                 torn.append((w, w2, wy, w2y, w2y2))
 

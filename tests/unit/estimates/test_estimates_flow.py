@@ -19,8 +19,8 @@ from scorers.interaction import Interaction
 from scorers.outcome import Result, Score
 from scorers.scorer import Kind, Tier
 
-LOCAL = Measure("faithfulness", Kind.LOCAL, Tier.FAST)
-JUDGED = Measure("faithfulness", Kind.JUDGED)
+LOCAL = Measure("faithfulness", Kind.LOCAL, Tier.FAST, "f")
+JUDGED = Measure("faithfulness", Kind.JUDGED, None, "j")
 
 
 class KeepsAll:
@@ -69,8 +69,8 @@ def test_series_are_born_when_screened_and_the_cause_is_on_what_the_sinks_get() 
     local = Result("i", "faithfulness", Kind.LOCAL, Score(0.5), "1", "f", tier=Tier.FAST)
     flow.screened(Screened(found, (local,)))
     born = {family.spec.name: dict(family.samples) for family in estimates.families()}
-    assert born[metrics.JUDGED_SUMS[0].name]["faithfulness", "shop"] == 0
-    assert born[metrics.JUDGED_VERSIONS[0].name]["faithfulness", "shop", "2"] == 0
+    assert born[metrics.JUDGED_SUMS[0].name]["faithfulness", "j", "shop"] == 0
+    assert born[metrics.JUDGED_VERSIONS[0].name]["faithfulness", "j", "shop", "2"] == 0
     (screened, decision, segments) = judge.jobs[0]
     judged = Result("i", "faithfulness", Kind.JUDGED, Score(0.5), "1", "j")
     flow.settled(Settled(found, decision, screened.results, (judged,), segments))
@@ -80,4 +80,4 @@ def test_series_are_born_when_screened_and_the_cause_is_on_what_the_sinks_get() 
     assert ("diagnosis", "nothing_retrieved", {"interaction": "i", "kind": "judged"}) in notes.lines
     after = {family.spec.name: dict(family.samples) for family in estimates.families()}
     assert after[metrics.DIAGNOSIS_WEIGHT.name]["nothing_retrieved", "judged", "shop"] == 2
-    assert after[metrics.JUDGED_VERSIONS[0].name]["faithfulness", "shop", "2"] == 2
+    assert after[metrics.JUDGED_VERSIONS[0].name]["faithfulness", "j", "shop", "2"] == 2

@@ -22,8 +22,8 @@ from scorers.interaction import Interaction
 from scorers.outcome import Failed, FailedReason, NotApplicable, NotApplicableReason, Outcome, Result, Score
 from scorers.scorer import Kind, Tier
 
-JUDGED = Measure("faithfulness", Kind.JUDGED)
-LOCAL = Measure("faithfulness", Kind.LOCAL, Tier.FAST)
+JUDGED = Measure("faithfulness", Kind.JUDGED, None, "j")
+LOCAL = Measure("faithfulness", Kind.LOCAL, Tier.FAST, "f1")
 OTHER_LOCAL = Measure("citations", Kind.LOCAL, Tier.FAST)
 FAILED = Failed(FailedReason.DEADLINE)
 NOT_APPLICABLE = NotApplicable(NotApplicableReason.NO_CLAIMS)
@@ -39,7 +39,6 @@ class World:
             segment_names=["service"],
             clock=self.clock,
             telemetry=self.telemetry,
-            fingerprints={LOCAL: "f1"},
         )
 
     def settle(
@@ -67,13 +66,17 @@ class World:
         decision = Decision(Fate.QUEUED if judged else Fate.SAMPLED_OUT, p, "rate", u)
         self.estimates.settle(Settled(found, decision, local, judged, (("service", service),)))
 
-    def samples(self, spec: MetricSpec) -> dict[tuple[str, ...], float]:
-        return {
-            labels: value
-            for family in self.estimates.families()
-            if family.spec is spec
-            for labels, value in family.samples
-        }
+    def samples(self, spec: MetricSpec, fingerprint: str | None = None) -> dict[tuple[str, ...], float]:
+        """By all labels but the fingerprint: what that one measured, or all added up."""
+        found: dict[tuple[str, ...], float] = {}
+        for family in self.estimates.families():
+            for labels, value in family.samples if family.spec is spec else ():
+                named = dict(zip(family.label_names, labels, strict=True))
+                by = named.pop("fingerprint", None)
+                if fingerprint in {None, by}:
+                    key = tuple(named.values())
+                    found[key] = found.get(key, 0) + value
+        return found
 
     def control(self, version: str = "f1") -> dict[str, float]:
         return {
@@ -217,6 +220,14 @@ def test_options_refuse_what_is_given_twice() -> None:
         Options(objectives=(objective(), objective()))
     with pytest.raises(ValueError, match="twice"):
         ClusterOptions(by=("session", "session"))
+
+
+def test_a_service_level_goes_on_when_the_instrument_changes() -> None:
+    world = World(Options(objectives=(objective(name="screened", kind="local"),)))
+    world.settle(None, Score(0.9))
+    world.settle(None, Score(0.1), fingerprint="f2")
+    assert world.samples(metrics.SLO_WEIGHT) == {("screened", "faithfulness", "local"): 2}
+    assert world.samples(metrics.SLO_GOOD_WEIGHT) == {("screened", "faithfulness", "local"): 1}
 
 
 # --- releases and other changes
