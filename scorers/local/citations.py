@@ -36,12 +36,13 @@ def _numbers(written: str) -> list[int]:
 class Citations(LocalBase):
     """The share of citations that point to an existing passage which by itself supports the sentence.
 
-    Numbers count passages from 1, or from 0 where the response cites 0; a bracketed passage id is a citation too.
-    Round brackets count only with a word ("(source 2)"), since "(2019)" is none. Not applicable without a marker.
+    Numbers count passages from 1, or from 0 where the response cites 0; a bracketed passage id is a citation too, and
+    a number that is a passage's id is that id. Round brackets count only with a word ("(source 2)"), since "(2019)" is
+    none. Not applicable without a marker.
     """
 
     name = "citations"
-    version = "1"
+    version = "2"
     needs = frozenset({Field.RESPONSE, Field.CONTEXTS})
     scale = "share of citations whose passage exists and supports the sentence, 0 to 1"
 
@@ -83,26 +84,24 @@ class Citations(LocalBase):
         found: list[tuple[int, str, int | str]] = []
         prefixed = CITATION.match(exchange.response.sentences[0].text) if exchange.response.sentences else None
         for place, sentence in enumerate(exchange.response.sentences):
-            for match in CITATION.finditer(sentence.text):
-                if match.group(0)[0] == "(" and match.group("numbers") == match.group(0)[1:-1].strip():
-                    continue
-                # a marker after the full stop is split off with the next sentence, and belongs to the one before
-                leading = place > 0 and not prefixed and not sentence.text[: match.start()].strip(" \t)]】")
-                owner = place - 1 if leading else place
-                found.extend((owner, match.group(0), number) for number in _numbers(match.group("numbers")))
-            found.extend(
-                (place, match.group(0), match.group("id"))
-                for match in _NAMED.finditer(sentence.text)
-                if match.group("id") in ids
-            )
+            named = {m.start(): m for m in _NAMED.finditer(sentence.text) if m.group("id") in ids}
+            numbered = {m.start(): m for m in CITATION.finditer(sentence.text) if m.start() not in named}
+            led = 0
+            for start, match in sorted((named | numbered).items()):
+                # markers after the full stop are split off with the next sentence, and belong to the one before
+                leading = place > 0 and not prefixed and not sentence.text[led:start].strip(" \t)]】")
+                owner, led = (place - 1, match.end()) if leading else (place, led)
+                if start in named:
+                    found.append((owner, match.group(0), match.group("id")))
+                elif match.group(0)[0] != "(" or match.group("numbers") != match.group(0)[1:-1].strip():
+                    found.extend((owner, match.group(0), number) for number in _numbers(match.group("numbers")))
             if len(found) >= _MAX_MARKERS:
                 break
         first = 0 if any(cited == 0 for _, _, cited in found) else 1
         cited_by: list[_Cited] = []
         for owner, marker, target in found[:_MAX_MARKERS]:
-            if isinstance(target, str):
-                cited_by.append(_Cited(owner, marker, ids[target]))
-            elif str(target) not in ids or 0 <= target - first < len(passages):
+            rank = ids.get(str(target))
+            if rank is None and isinstance(target, int) and 0 <= target - first < len(passages):
                 rank = target - first
-                cited_by.append(_Cited(owner, marker, rank if 0 <= rank < len(passages) else None))
+            cited_by.append(_Cited(owner, marker, rank))
         return cited_by

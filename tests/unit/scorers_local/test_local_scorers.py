@@ -187,6 +187,34 @@ def test_citations(ask: Ask, response: str, expected: list[tuple[str, int | None
     assert value(result) == pytest.approx(fine / len(expected))
 
 
+@pytest.mark.parametrize(
+    ("ids", "response", "cited"),
+    [
+        (("0", "1"), "Maria Lopez leads the office [1].", [1]),  # the id, not the first
+        (("1", "2"), "The X200 has a warranty of 24 months [1].", [0]),  # counted once
+        (("2", "1"), "The X200 has a warranty of 24 months [2] [1, 2].", [0, 1, 0]),
+        (("doc 7", "8"), "The X200 has a warranty of 24 months [doc 7].", [0]),
+        (("17", "18"), "The X200 has a warranty of 24 months [2].", [1]),
+        (("1234", "b"), "The X200 has a warranty of 24 months. [1234] [2] Bees fly.", [0, 1]),
+    ],
+)
+def test_a_marker_that_is_an_id_means_that_passage_and_counts_once(
+    ask: Ask, ids: tuple[str, str], response: str, cited: list[int]
+) -> None:
+    assert WARRANTY.contexts is not None
+    contexts = tuple(replace(passage, id=own) for passage, own in zip(WARRANTY.contexts, ids, strict=False))
+    listed = ask("citations", replace(WARRANTY, contexts=contexts, response=response)).evidence["citations"]
+    assert isinstance(listed, list)
+    assert [one["passage"] for one in listed] == cited
+
+
+def test_markers_after_a_full_stop_all_belong_to_the_sentence_before(ask: Ask) -> None:
+    result = ask(
+        "citations", replace(WARRANTY, response="The X200 has a warranty of 24 months. [1] [doc-a] Bees fly.")
+    )
+    assert value(result) == 1.0
+
+
 def test_years_in_brackets_are_no_citations(ask: Ask) -> None:
     for response in ("Published (19).", "In 1998 it began.", "No marker."):
         assert reason(ask("citations", replace(WARRANTY, response=response))) is NotApplicableReason.NO_CLAIMS
