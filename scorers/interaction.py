@@ -63,7 +63,8 @@ class Interaction:
 
     `None` always means "not known"; `contexts=()` means that retrieval is known to have found nothing.
     `damage` names the parts that exist but can not be judged, with the reason.
-    `language` is a BCP 47 primary tag where the caller knows it; scorers detect scripts themselves otherwise.
+    `language` is a BCP 47 primary tag where the caller knows it; it goes along with the results. Scorers tell the
+    language of each text by themselves, since question, contexts and response may differ in it.
     """
 
     id: str

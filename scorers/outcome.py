@@ -54,7 +54,8 @@ class Label(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """One claim (or response sentence) with its label, the reason given, and the ranks of passages it rests on."""
+    """One claim (or response sentence) with its label, the reason given, and the ranks of passages it rests on: from 1
+    where a judge named them, as its prompt counts, from 0 where a local scorer found them."""
 
     claim: str
     label: Label

@@ -212,9 +212,6 @@ class Reader:
         )
         return Exchange(interaction, question, response, contexts, cut)
 
-    def _short(self, text: str | None) -> Reading | None:
-        return None if text is None else self.read(text, MAX_RESPONSE_CHARACTERS)
-
     def _passages(self, texts: Sequence[str]) -> list[Reading]:
         texts = texts[:MAX_PASSAGES]
         allowed = MAX_CONTEXT_CHARACTERS // max(1, len(texts))
