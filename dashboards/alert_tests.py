@@ -12,7 +12,7 @@ from dashboards.names import series
 from dashboards.options import Options
 from dashboards.quality_alerts import quality_alerts, z_of
 from dashboards.quality_scenarios import estimate, quality_scenarios
-from dashboards.scenarios import EVALUATED, MINUTES, Labels, Scenario, is_at
+from dashboards.scenarios import EVALUATED, INSTRUMENT, MINUTES, Labels, Scenario, is_at
 
 
 def alert_tests(options: Options) -> dict[str, object]:
@@ -83,6 +83,7 @@ def _named_cause(options: Options) -> dict[str, object]:
                     {
                         "exp_labels": {
                             "job": "shops",
+                            "fingerprint": INSTRUMENT,
                             **labels,
                             "severity": alert.severity,
                             "category": alert.category,

@@ -15,7 +15,8 @@ from dashboards.options import Options
 
 WATCHED = ((JUDGED.name, "segment"), (JUDGED.name, "total"), (LOCAL.name, "total"))
 """Kinds and levels that the sidecars watch: local scores in total only."""
-_LABELS = {kind.name: kind.labels for kind in KINDS}
+_LABELS = {kind.name: tuple(label for label in kind.labels if label != "fingerprint") for kind in KINDS}
+"""Detectors know the fingerprint and learn anew with another, so that they are of what measures now."""
 _WEEK, _DAY = "7d", "1d"
 
 
@@ -76,7 +77,7 @@ def _beyond(kind: str, level: str, *, low_is_good: bool, options: Options) -> li
         def of(what: str, window: str = window) -> str:
             return series(level, kind, what, window)
 
-        compared = f"{of(end)} {sign} {on(kind, level, options)} {watched}"
+        compared = f"{of(end)} {sign} {on(kind, level, options)} group_left () {watched}"
         enough = f"{of('n_eff')} >= {options.min_n:g} and {of('coverage')} >= {options.min_coverage:g}"
         unless = f" unless {of('n_eff', _DAY)} >= {options.min_n:g}" if window == _WEEK else ""
         found.append(f"({compared} and {enough}{unless})")

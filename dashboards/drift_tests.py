@@ -10,7 +10,7 @@ from dashboards.drift import evidence, watched_level
 from dashboards.drift_alerts import NAME
 from dashboards.names import series
 from dashboards.options import Options
-from dashboards.scenarios import Fed, Labels, Scenario, is_at
+from dashboards.scenarios import INSTRUMENT, Fed, Labels, Scenario, is_at
 
 _MINUTES = 40
 _A = 70_000.0
@@ -70,6 +70,12 @@ def drift_scenarios() -> list[Scenario]:
         one("interval-holds-the-level", Process(5), fed=within("judged", "1h", width=0.08), fires=False),
         one("few", Process(5), fed=within("judged", "1h", n=90), fires=False),
         one("not-covered", Process(5), fed=within("judged", "1h", coverage=0.85), fires=False),
+        one(
+            "two-judges-in-the-window",
+            Process(5),
+            fed=(*low, *_mean("segment", "judged", "1h", 0.9, at={**shop, "fingerprint": "another"})),
+            fires=True,
+        ),
         one("young", Process(5), fed=(), fires=False),
         one("a-day-tells", Process(5), fed=(*within("judged", "1h", n=20), *within("judged", "1d")), fires=True),
         one(
@@ -131,6 +137,7 @@ def _mean(
 ) -> tuple[Fed, ...]:
     """A recorded estimate whose interval reaches `width` to both sides."""
     values = {"mean": mean, "lower": mean - width, "upper": mean + width, "n_eff": n, "coverage": coverage}
+    at = {"fingerprint": INSTRUMENT, **at}
     return tuple(is_at(series(level, kind, what, window), value, at=at) for what, value in values.items())
 
 

@@ -14,6 +14,7 @@ from collector.stats.interval import logit_interval
 from collector.telemetry import metrics
 from dashboards.names import series
 from dashboards.options import Options
+from dashboards.scenarios import INSTRUMENT
 
 LONG = 190
 """Minutes: an hour's window, held for two hours, and some to spare."""
@@ -39,6 +40,7 @@ class Replica:
     born: int = 0
     again: int = 0
     grouped: bool = False
+    fingerprint: str = INSTRUMENT
 
     def sums(self) -> list[float]:
         """W, W2, WY, W2Y, W2Y2 of one minute."""
@@ -63,9 +65,10 @@ class Replica:
             (metrics.JUDGED_WEIGHT, 0, ', outcome="not_applicable"'),
         ]
         labels = f'job="{self.job}", instance="{self.instance}", metric="faithfulness"'
+        measured = f'{labels}, fingerprint="{self.fingerprint}"'
         fed = [
             {
-                "series": f'{spec.name}{{{labels}, service="{_SERVICE}"{extra}}}',
+                "series": f'{spec.name}{{{measured}, service="{_SERVICE}"{extra}}}',
                 "values": self._values(per_minute),
             }
             for spec, per_minute, extra in rows
@@ -73,7 +76,7 @@ class Replica:
         for number, (weight, good) in enumerate(self.groups()):
             group = f', group="{metrics.GROUP_LABELS[number]}"'
             for spec, per_minute in zip(metrics.JUDGED_GROUPS, (weight, good), strict=True):
-                fed.append({"series": f"{spec.name}{{{labels}{group}}}", "values": self._values(per_minute)})
+                fed.append({"series": f"{spec.name}{{{measured}{group}}}", "values": self._values(per_minute)})
         fed.append({"series": f"{metrics.BUILD_INFO.name}{{{labels}}}", "values": f"1x{LONG}"})
         for outcome, per_minute in (("scored", self.scored), ("failed", self.failed)):
             name = metrics.JUDGING_RESULTS.name
@@ -104,6 +107,8 @@ REPLICAS = (
     Replica("perfect", good=1),
     Replica("failing", good=0.5, failed=2),
     Replica("bad", good=0.5),
+    Replica("upgraded", "a", good=1, grouped=True, fingerprint="old"),
+    Replica("upgraded", "b", good=0.8, grouped=True, fingerprint="new"),
 )
 
 
@@ -129,6 +134,9 @@ def estimate_tests(options: Options) -> dict[str, object]:
         (mean, "restarted", 0.9, 1e-9),
         (mean, "young", 0.5, 1e-9),
         (mean, "perfect", 1, 1e-9),
+        (mean, 'upgraded", fingerprint="old', 1, 1e-9),
+        (mean, 'upgraded", fingerprint="new', 0.8, 1e-9),
+        (series("total", "combined", "mean", "1h"), 'upgraded", fingerprint="new', 0.8, 1e-9),
         (n, "plain", 240, 26),
         (n, "two", 960, 104),
         (n, "restarted", 240, 26),

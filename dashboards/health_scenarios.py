@@ -8,7 +8,7 @@ from collector.telemetry import metrics
 from collector.telemetry.spec import MetricSpec
 from dashboards.kafka_scenarios import kafka_scenarios
 from dashboards.names import series
-from dashboards.scenarios import MINUTES, Fed, Labels, Scenario, grows, is_at
+from dashboards.scenarios import INSTRUMENT, MINUTES, Fed, Labels, Scenario, grows, is_at
 from dashboards.state_scenarios import state_scenarios
 
 
@@ -116,10 +116,14 @@ def _judge() -> list[Scenario]:
             grows(metrics.JUDGING_RESULTS, failed, outcome="failed", reason=reason, at=metric),
         )
 
+    instrument = {"fingerprint": INSTRUMENT}
+
     def coverage(level: str, value: float, n: float, segment: Labels | None = None) -> tuple[Fed, ...]:
         return (
-            is_at(series(level, "judged", "coverage", "1h"), value, at={**metric, **(segment or {})}),
-            is_at(series(level, "judged", "n_eff", "1h"), n, at={**metric, **(segment or {})}),
+            is_at(
+                series(level, "judged", "coverage", "1h"), value, at={**metric, **instrument, **(segment or {})}
+            ),
+            is_at(series(level, "judged", "n_eff", "1h"), n, at={**metric, **instrument, **(segment or {})}),
         )
 
     def canary(

@@ -56,7 +56,7 @@ def judge_alerts(options: Options) -> list[Alert]:
         ),
         Alert(
             "GroundwatchCoverageLow",
-            f"{series(*coverage)} < {options.min_coverage:g} and {counted} >= 20",
+            f"{series(*coverage)} < {options.min_coverage:g} and on ({', '.join((*keep, 'metric'))}) {counted} >= 20",
             hold=HALF_HOUR,
             severity="warning",
             category="judge",

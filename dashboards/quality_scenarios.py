@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from dashboards.names import series
-from dashboards.scenarios import Fed, Labels, Scenario, is_at
+from dashboards.scenarios import INSTRUMENT, Fed, Labels, Scenario, is_at
 
 
 def quality_scenarios() -> list[Scenario]:
@@ -19,6 +19,7 @@ def estimate(
     """The last hour's recorded estimate."""
     values = {"mean": mean, "shrunk_mean": mean, "logit_error": error, "n_eff": n, "coverage": coverage}
     values |= {"degrees": n}
+    at = {"fingerprint": INSTRUMENT, **at}
     return tuple(is_at(series(level, kind, what, "1h"), value, at=at) for what, value in values.items())
 
 
@@ -30,6 +31,7 @@ def _quality() -> list[Scenario]:
 
     def week(level: str, kind: str, mean: float, n: float = 5_000, *, at: Labels) -> tuple[Fed, ...]:
         values = {"mean": mean, "shrunk_mean": mean, "logit_error": 0.03, "n_eff": n}
+        at = {"fingerprint": INSTRUMENT, **at}
         return tuple(is_at(series(level, kind, what, "7d"), value, at=at) for what, value in values.items())
 
     local = {"metric": "faithfulness", "tier": "fast"}
@@ -79,6 +81,22 @@ def _quality() -> list[Scenario]:
             (*estimate("segment", "judged", 0.85, at=labels), *week("segment", "judged", 0.93, n=150, at=labels)),
         ),
         Scenario(
+            "another-judge-is-stricter",
+            (
+                *estimate("segment", "judged", 0.85, at={**labels, "fingerprint": "another"}),
+                *week("segment", "judged", 0.93, at=labels),
+            ),
+        ),
+        Scenario(
+            "fell-while-the-week-knows-another-judge",
+            (
+                *estimate("segment", "judged", 0.85, at=labels),
+                *week("segment", "judged", 0.93, at=labels),
+                *week("segment", "judged", 0.99, at={**labels, "fingerprint": "another"}),
+            ),
+            (fell,),
+        ),
+        Scenario(
             "fell-a-little",
             (
                 *estimate("segment", "judged", 0.91, error=0.01, at=labels),
@@ -122,7 +140,12 @@ def _objectives() -> list[Scenario]:
         hours = {"30m": 0.5, "1h": 1, "2h": 2, "6h": 6, "1d": 24}
         return (
             is_at("total:groundwatch_objective_budget", 1 - target, at=labels),
-            is_at(series("total", "judged", "coverage", "1h"), coverage, metric="faithfulness"),
+            is_at(
+                series("total", "judged", "coverage", "1h"),
+                coverage,
+                metric="faithfulness",
+                fingerprint=INSTRUMENT,
+            ),
             *(is_at(series("total", "objective", "burn_rate", w), rate, at=labels) for w, rate in rates.items()),
             *(is_at(series("total", "objective", "n_eff", w), n * hours[w], at=labels) for w in rates),
         )

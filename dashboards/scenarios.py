@@ -16,6 +16,8 @@ MINUTES = 150
 """Length of a scenario, when its alerts are looked at."""
 EVALUATED = 5
 """Minutes between evaluations: enough for every `for`, and five times less to compute."""
+INSTRUMENT = "faithfulness/1+0b0b25e2@a-model"
+"""A fingerprint, which recorded estimates have as a label."""
 Labels = Mapping[str, str]
 Fed = tuple[str, Labels, str]
 """A series that is fed in: name, labels besides the job, values in promtool's notation (one a minute)."""

@@ -50,7 +50,7 @@ def _verdict() -> list[Panel]:
     others = f'metric!~"{"|".join((*LOWER_IS_BETTER, *DESCRIPTIVE))}"'
     mean = recorded("total", "combined", "mean")
     lower = recorded("total", "combined", "lower")
-    ignore = "on (job, metric)"
+    ignore = "on (job, metric, fingerprint)"
     lowest = f"{recorded('total', 'combined', 'mean', '$window', others)} and {ignore} {lower}"
     return [
         firing(
@@ -68,7 +68,8 @@ def _verdict() -> list[Panel]:
             "Quality now",
             "Judged means over the window with their 95 % interval, the change against the week before, the floor "
             "that was set, the effective number of answers, and how much of the traffic could be scored. An interval "
-            "is given from 20 answers on.",
+            "is given from 20 answers on. While the window reaches over a change of judge, prompt or scorer, a metric "
+            "has a row for each.",
             [
                 Query(f"{mean} and {ignore} {lower}", "mean", instant=True),
                 Query(lower, "lower", instant=True),

@@ -68,17 +68,17 @@ def recorded(level: str, kind: str, what: str, window: str = "$window", *matcher
 
 
 def ribbon(level: str, kind: str, *matchers: str, window: str = "$window") -> list[Query]:
-    """Mean, and the area between lower and upper."""
+    """Mean, and the area between lower and upper; of each instrument, where the window holds two."""
     faint = {"custom.lineWidth": 0, "color": {"mode": "fixed", "fixedColor": "blue"}}
     return [
         Query(
-            f"max({recorded(level, kind, 'upper', window, *matchers)})",
+            f"max by (fingerprint) ({recorded(level, kind, 'upper', window, *matchers)})",
             "upper",
             style={**faint, "custom.fillBelowTo": "lower", "custom.fillOpacity": 20},
         ),
-        Query(f"min({recorded(level, kind, 'lower', window, *matchers)})", "lower", style=faint),
+        Query(f"min by (fingerprint) ({recorded(level, kind, 'lower', window, *matchers)})", "lower", style=faint),
         Query(
-            f"avg({recorded(level, kind, 'mean', window, *matchers)} and "
+            f"avg by (fingerprint) ({recorded(level, kind, 'mean', window, *matchers)} and "
             f"{recorded(level, kind, 'lower', window, *matchers)})",
             "mean",
             style={"color": {"mode": "fixed", "fixedColor": "blue"}},
