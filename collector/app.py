@@ -16,9 +16,7 @@ from collector.examine import Examination
 from collector.exporters.exemplars import ScoreExemplars
 from collector.exporters.prometheus import PrometheusExporter
 from collector.flow import Flow
-from collector.judging.judges import endpoint_names, make_judge
 from collector.judging.ledger import Fuse, Ledger
-from collector.judging.observer import JudgeTelemetry
 from collector.judging.shadow import SideBySide, shadow_info
 from collector.judging.stage import Judging
 from collector.judging.watch import Watch
@@ -31,6 +29,7 @@ from collector.parts import (
     hints_of,
     judge_line,
     judged_measures,
+    judges_of,
     kafka_of,
     kafka_results_of,
     local_measures,
@@ -66,9 +65,6 @@ from collector.web.overview import Overview
 from collector.web.passwords import file_or_env_users
 from collector.web.recent import Recent
 from collector.web.server import HttpServer
-from scorers.errors import ScorerError
-from scorers.judge.client import Runtime
-from scorers.judge.service import Judge
 from scorers.scorer import Direction
 
 _SPOOLED = ("grpc", "http")  # Kafka is its own spool
@@ -104,24 +100,9 @@ def build(
 
     # --- what measures
     ledger = Ledger(clock)
-    judge: Judge | None = None
-    shadow: Judge | None = None
-    asked: Judge | SideBySide | None = None
-    notes = ["No judge is configured: all scores are local, which are coarse."]
-    if config.judge is not None:
-        beside = config.judge.shadow
-        observer = JudgeTelemetry(telemetry, ledger, endpoint_names(config.judge, beside), events)
-        runtime = Runtime(observer, monotonic=clock.monotonic, unix_seconds=lambda: clock.unix_nano() / 1e9)
-        try:
-            judge, notes = make_judge(config.judge, config.judge.scorers, environ=environment, runtime=runtime)
-            asked = judge
-            if beside is not None:
-                shadow, _ = make_judge(
-                    beside, beside.scorers, environ=environment, runtime=runtime, budget=judge.budget
-                )
-                asked = SideBySide(judge, shadow)
-        except (ScorerError, OSError, ValueError) as error:
-            raise StartError(f"judge: {error}") from error
+    judge, shadow, asked, notes = judges_of(
+        config, environment, ledger=ledger, clock=clock, telemetry=telemetry, events=events
+    )
     infos, declared = local_measures(config)
     infos += [scorer.info for scorer in judge.scorers] if judge else []
     infos += [shadow_info(scorer.info) for scorer in shadow.scorers] if shadow else []

@@ -6,7 +6,7 @@ import logging
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from collector import __version__
 from collector.config import Config, LogFormat, LogLevel
@@ -14,9 +14,9 @@ from collector.estimates.measures import Measure
 from collector.exporters.endpoint import OwnEndpointError, refuse_own
 from collector.exporters.kafka import KafkaResults
 from collector.exporters.kafka_producer import connect
-from collector.exporters.otlp_client import make_exporter
-from collector.exporters.otlp_events import EvaluationEvents
 from collector.extract.extractor import trace_hints
+from collector.judging.ledger import Ledger
+from collector.judging.observer import JudgeTelemetry
 from collector.judging.shadow import SideBySide
 from collector.pipeline.books import Books
 from collector.pipeline.clock import Clock
@@ -28,12 +28,13 @@ from collector.records.trace import ReleasedTrace
 from collector.telemetry.events import Events, JsonFormatter, TextFormatter
 from collector.telemetry.instruments import Telemetry
 from scorers.errors import ScorerError
-from scorers.judge.service import Judge
 from scorers.local import build, describe, fingerprints
 from scorers.scorer import Kind, ScorerInfo, Tier
 
 if TYPE_CHECKING:
+    from collector.exporters.otlp_events import EvaluationEvents
     from collector.receivers.kafka import KafkaReceiver
+    from scorers.judge.service import Judge
 
 
 _LOG_EVENT_HINTS = (b"gen_ai.operation.name", b"gen_ai.system")
@@ -81,6 +82,43 @@ def local_measures(config: Config) -> tuple[list[ScorerInfo], list[Measure]]:
     return infos, measures
 
 
+class Judges(NamedTuple):
+    """The judge, the shadow beside it, what the stage asks (the judge, or both), and what a person is told of them."""
+
+    judge: Judge | None
+    shadow: Judge | None
+    asked: Judge | SideBySide | None
+    notes: list[str]
+
+
+def judges_of(
+    config: Config,
+    environment: Mapping[str, str],
+    *,
+    ledger: Ledger,
+    clock: Clock,
+    telemetry: Telemetry,
+    events: Events,
+) -> Judges:
+    """The judges that are configured, if any. Raises StartError."""
+    options = config.judge
+    if options is None:
+        return Judges(None, None, None, ["No judge is configured: all scores are local, which are coarse."])
+    from collector.judging.judges import endpoint_names, make_judge, runtime_of  # an HTTP client: for judges only
+
+    observer = JudgeTelemetry(telemetry, ledger, endpoint_names(options, options.shadow), events)
+    runtime = runtime_of(observer, clock)
+    try:
+        judge, notes = make_judge(options, options.scorers, environ=environment, runtime=runtime)
+        if options.shadow is None:
+            return Judges(judge, None, judge, notes)
+        beside = options.shadow
+        shadow, _ = make_judge(beside, beside.scorers, environ=environment, runtime=runtime, budget=judge.budget)
+        return Judges(judge, shadow, SideBySide(judge, shadow), notes)
+    except (ScorerError, OSError, ValueError) as error:
+        raise StartError(f"judge: {error}") from error
+
+
 def judged_measures(judge: Judge | SideBySide | None) -> list[Measure]:
     """What a judge measures, with its shadow if it has one."""
     return [Measure(one.metric, Kind.JUDGED, None, one.fingerprint) for one in judge.metrics] if judge else []
@@ -95,6 +133,9 @@ def evaluation_events_of(config: Config, clock: Clock, telemetry: Telemetry) -> 
     options = config.export.otlp
     if options is None:
         return None
+    from collector.exporters.otlp_client import make_exporter  # the SDK and its exporters: for this export only
+    from collector.exporters.otlp_events import EvaluationEvents
+
     http, grpc = config.receivers.http, config.receivers.grpc
     try:
         refuse_own(options.endpoint, [(http.host, http.port), (grpc.host, grpc.port)])

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
+from collector.pipeline.clock import Clock
 from scorers.catalog import judged, runnable
 from scorers.config import ScorerOptions
 from scorers.judge.client import Runtime
 from scorers.judge.limits import Budget
+from scorers.judge.observer import Observer
 from scorers.judge.options import JudgeOptions
 from scorers.judge.service import Judge
 
@@ -40,6 +42,11 @@ def make_judge(
     return made, [
         f"{name} is not judged: it needs an embeddings endpoint (judge.embeddings)." for name in left_out
     ]
+
+
+def runtime_of(observer: Observer, clock: Clock) -> Runtime:
+    """What the judge's client takes from the collector."""
+    return Runtime(observer, monotonic=clock.monotonic, unix_seconds=lambda: clock.unix_nano() / 1e9)
 
 
 def endpoint_names(*judges: Embeds | None) -> list[str]:

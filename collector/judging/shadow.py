@@ -5,11 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from scorers.interaction import Interaction
-from scorers.judge.service import Judge, JudgedMetric
 from scorers.outcome import Result
 from scorers.scorer import ScorerInfo
+
+if TYPE_CHECKING:  # the names are needed without a judge, the judge's HTTP client is not
+    from scorers.judge.service import Judge, JudgedMetric
 
 SUFFIX = "_shadow"
 """Follows the metric's name in everything that the shadow measures, so that no number mixes the two judges."""
