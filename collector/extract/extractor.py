@@ -104,8 +104,9 @@ class Extractor:
         for span in unique(spans)[: self._options.max_spans]:
             by_trace[span.trace_id].append(span)
         records: dict[tuple[str, str], list[LogRecord]] = defaultdict(list)
+        told: set[str] = set()
         for record in sorted(logs, key=lambda r: r.time_unix_nano):
-            if record not in records[(record.trace_id, record.span_id)]:
+            if _first_time(record, told):
                 records[(record.trace_id, record.span_id)].append(record)
         found: list[Found] = []
         seen: set[Seen] = set()
@@ -163,6 +164,16 @@ class Extractor:
             return found, Seen.INTERACTION
         retrieves = any(node.role is Role.RETRIEVER for node in nodes)
         return [], Seen.RETRIEVAL_ONLY if retrieves else Seen.NOTHING
+
+
+def _first_time(record: LogRecord, told: set[str]) -> bool:
+    """Whether none like it was told before; by its text, since comparing each with each takes minutes of thousands."""
+    said = repr(
+        (record.trace_id, record.span_id, record.event_name, record.time_unix_nano, record.body, record.attributes)
+    )
+    known = said in told
+    told.add(said)
+    return not known
 
 
 def _carry(view: View, max_chars: int) -> None:

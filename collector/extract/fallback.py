@@ -71,7 +71,8 @@ def without_retriever(
         if stages:
             result.retrieved = True
             if role is Role.TOOL:
-                candidates = tuple(d for node, found in stages if not _inside(node, stages) for d in found)
+                holders = {id(node) for node, _ in stages}
+                candidates = tuple(d for node, found in stages if not _inside(node, holders) for d in found)
             else:
                 candidates = _of_stages(stages, searched)
             result.rule = rule
@@ -183,8 +184,7 @@ def _step_text(group: Sequence[Node], searched: PromptText, options: Options) ->
     return None
 
 
-def _inside(node: Node, stages: Sequence[Stage]) -> bool:
-    holders = {id(other) for other, _ in stages}
+def _inside(node: Node, holders: set[int]) -> bool:
     return any(id(above) in holders for above in node.ancestors())
 
 

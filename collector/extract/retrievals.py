@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from collector.extract.documents import Document, documents
@@ -79,7 +79,7 @@ def _around_client(
             continue
         wider = documents(above.view.output.value, options.max_json_bytes, loose=bool(given))
         if wider and len(wider) >= len(given) and _covers(wider, given):
-            return Retrieval(above, tuple(_richer(d, given) for d in wider))
+            return Retrieval(above, _richer(wider, given))
     return None
 
 
@@ -89,10 +89,33 @@ def _covers(wider: Sequence[Document], given: Sequence[Document]) -> bool:
     return all((d.id in ids) or (d.text is not None and squeeze(d.text) in texts) for d in given)
 
 
-def same(one: Document, other: Document) -> bool:
-    if one.id is not None and other.id is not None:
-        return one.id == other.id
-    return one.text is not None and other.text is not None and squeeze(one.text) == squeeze(other.text)
+class _Pool:
+    """Documents, among which the same one as another is looked for: by id where both have one, else by text."""
+
+    def __init__(self, found: Sequence[Document]) -> None:
+        self._found = found
+        self._by_id: dict[str, int] = {}
+        self._by_text: dict[str, int] = {}
+        self._nameless: dict[str, int] = {}
+        for place, document in enumerate(found):
+            if document.id is not None:
+                self._by_id.setdefault(document.id, place)
+            if document.text is not None:
+                text = squeeze(document.text)
+                self._by_text.setdefault(text, place)
+                if document.id is None:
+                    self._nameless.setdefault(text, place)
+
+    def first(self, document: Document) -> Document | None:
+        """The first that is the same; None where none is."""
+        places = []
+        if document.id is not None and document.id in self._by_id:
+            places.append(self._by_id[document.id])
+        if document.text is not None:
+            texts = self._by_text if document.id is None else self._nameless
+            if (place := texts.get(squeeze(document.text))) is not None:
+                places.append(place)
+        return self._found[min(places)] if places else None
 
 
 def reranked(events: Sequence[Retrieval]) -> tuple[tuple[Document, ...], tuple[Document, ...]]:
@@ -101,23 +124,29 @@ def reranked(events: Sequence[Retrieval]) -> tuple[tuple[Document, ...], tuple[D
     superseded: list[Document] = []
     for event in events:
         if event.reranked and event.found:
-            before = [e for e in kept if any(same(d, f) for d in e.found for f in event.found)]
+            given = _Pool(event.found)
+            before = [e for e in kept if any(given.first(d) is not None for d in e.found)]
             pool = [d for e in before for d in e.found]
             kept = [e for e in kept if e not in before]
-            event.found = tuple(_richer(d, pool) for d in event.found)
-            superseded.extend(d for d in pool if not any(same(d, f) for f in event.found))
+            event.found = _richer(event.found, pool)
+            given = _Pool(event.found)
+            superseded.extend(d for d in pool if given.first(d) is None)
         kept.append(event)
     return tuple(d for event in kept for d in event.found), tuple(superseded)
 
 
-def _richer(document: Document, pool: Iterable[Document]) -> Document:
-    """A reranked document with the text and metadata that only the retriever's had."""
-    for other in pool:
-        if same(document, other):
-            return replace(
-                document,
-                text=document.text if document.text is not None else other.text,
-                id=document.id if document.id is not None else other.id,
-                metadata=document.metadata or other.metadata,
-            )
-    return document
+def _richer(found: Sequence[Document], given: Sequence[Document]) -> tuple[Document, ...]:
+    """Reranked documents with the text and metadata that only the retriever's had."""
+    pool = _Pool(given)
+    return tuple(_with(document, pool.first(document)) for document in found)
+
+
+def _with(document: Document, other: Document | None) -> Document:
+    if other is None:
+        return document
+    return replace(
+        document,
+        text=document.text if document.text is not None else other.text,
+        id=document.id if document.id is not None else other.id,
+        metadata=document.metadata or other.metadata,
+    )

@@ -12,9 +12,11 @@ from collector.extract.values import squeeze
 from collector.extract.view import Role
 
 _TURN = (Role.CHAIN, Role.AGENT)
+_DEEPEST = 100
+"""Branchings, one below the other, down to which turns are looked for."""
 
 
-def groups(roots: Sequence[Node], max_chars: int) -> list[list[Node]]:
+def groups(roots: Sequence[Node], max_chars: int, depth: int = 0) -> list[list[Node]]:
     """The trees under `roots`, divided into interactions; each is a list of top nodes, in start order.
 
     Where a span holds a question and an answer of its own, all below it is one interaction. Below a span that holds
@@ -22,16 +24,22 @@ def groups(roots: Sequence[Node], max_chars: int) -> list[list[Node]]:
     and an answer and either share their name, where one retrieves or each asks something else, or each retrieved for
     itself, one after the other. Children that are no turns go with the turn that follows them, else with the last.
     """
-    if len(roots) == 1:
-        root = roots[0]
-        if _is_turn(root, max_chars) or not root.children:
-            return [[root]]
-        inner = groups(root.children, max_chars)
-        return inner if len(inner) > 1 else [[root]]
+    whole = [list(roots)]
+    while len(roots) == 1:
+        if not roots[0].children or _is_turn(roots[0], max_chars):
+            return whole
+        roots = roots[0].children
+    if depth >= _DEEPEST:
+        return whole
+    inner = _divided(roots, max_chars, depth)
+    return inner if len(inner) > 1 else whole
+
+
+def _divided(roots: Sequence[Node], max_chars: int, depth: int) -> list[list[Node]]:
     turns = [node for node in roots if _is_turn(node, max_chars)]
     if len(turns) >= 2 and _separate(turns, max_chars):
         return _by_turn(roots, turns)
-    with_turns = [(node, groups([node], max_chars)) for node in roots]
+    with_turns = [(node, groups([node], max_chars, depth + 1)) for node in roots]
     if any(len(inner) > 1 for _, inner in with_turns):
         return [group for _, inner in with_turns for group in inner]
     return _by_history(roots)
@@ -41,15 +49,11 @@ def _is_turn(node: Node, max_chars: int) -> bool:
     view = node.view
     if view is None or view.role not in _TURN or view.input is None or view.output is None:
         return False
-    if view.input.hidden or view.output.hidden:
+    if view.input.hidden or view.output.hidden or not node.works:
         return False
     return (
         question_of(view.input.value, max_chars) is not None
         and answer_of(view.output.value, max_chars) is not None
-        and (
-            any(n.role is Role.LLM for n in node.subtree())
-            or any(n.role is Role.RETRIEVER for n in node.subtree())
-        )
     )
 
 

@@ -8,11 +8,14 @@ from collections.abc import Callable
 
 import pytest
 
+from collector.extract.extractor import Extractor
 from collector.extract.options import Options
 from collector.extract.values import MISSING, loads
+from collector.otlp.model import LogRecord, Span
 from tests.unit.extract.extract_builders import (
     ANSWER,
     QUESTION,
+    TRACE,
     S,
     extract,
     genai_llm,
@@ -20,6 +23,7 @@ from tests.unit.extract.extract_builders import (
     oi_llm,
     oi_retriever,
     one,
+    tree,
 )
 
 HUGE = 200_000
@@ -109,6 +113,75 @@ def test_long_chains_of_parents_end() -> None:
     for _ in range(300):
         node = S("level", {"openinference.span.kind": "CHAIN"}, [node])
     assert one(node).interaction.question == QUESTION
+
+
+def deep(levels: int, *, branching: bool) -> list[Span]:
+    """A chain of spans, or one in which every span has a second child beside the next."""
+    spans: list[Span] = []
+    for level in range(levels):
+        above = f"{level - 1:016x}" if level else ""
+        own = oi_llm(QUESTION).attributes if level == levels - 1 else {"openinference.span.kind": "CHAIN"}
+        spans.append(
+            Span(
+                trace_id=TRACE,
+                span_id=f"{level:016x}",
+                parent_span_id=above,
+                start_unix_nano=level,
+                end_unix_nano=10**9 - level,
+                attributes=own,
+            )
+        )
+        if branching:
+            spans.append(Span(TRACE, f"{level + 2**40:016x}", f"{level:016x}", start_unix_nano=level))
+    return spans
+
+
+@pytest.mark.parametrize("branching", [False, True])
+def test_a_deep_trace_is_read(branching: bool) -> None:
+    """As agents that call themselves make them: no level takes a level of Python's stack."""
+    found = Extractor(Options()).extract(deep(1_500, branching=branching), (), complete=True).found
+    assert [(one.interaction.question, one.interaction.response) for one in found] == [(QUESTION, ANSWER)]
+
+
+def test_log_records_are_not_compared_each_with_each() -> None:
+    """Eight times as many take some eight times as long; what is quadratic takes sixty-four times."""
+
+    def seconds(count: int) -> float:
+        logs = [
+            LogRecord(TRACE, f"{0:016x}", event_name="gen_ai.user.message", body={"content": f"line {i}"})
+            for i in range(count)
+        ]
+        begun = time.process_time()
+        Extractor(Options()).extract(deep(1, branching=False), logs, complete=True)
+        return time.process_time() - begun
+
+    assert seconds(4_000) < 30 * min(seconds(500) for _ in range(3))
+
+
+def test_a_reranked_list_is_not_compared_each_with_each() -> None:
+    """Documents without ids, as LangChain's are, are told apart by their texts, each read once."""
+
+    def seconds(count: int) -> float:
+        texts = [f"passage {i} " * 200 for i in range(count)]
+        given = {f"retrieval.documents.{i}.document.content": text for i, text in enumerate(texts)}
+        gave = {f"reranker.output_documents.{i}.document.content": text for i, text in enumerate(reversed(texts))}
+        root = S(
+            "root",
+            {"openinference.span.kind": "CHAIN", "input.value": QUESTION, "output.value": ANSWER},
+            [
+                S("search", {"openinference.span.kind": "RETRIEVER", **given}),
+                S("rerank", {"openinference.span.kind": "RERANKER", **gave}),
+                oi_llm(QUESTION),
+            ],
+        )
+        spans, logs = tree(root)
+        begun = time.process_time()
+        found = Extractor(Options()).extract(spans, logs, complete=True).found
+        spent = time.process_time() - begun
+        assert len(found[0].interaction.contexts or ()) == count
+        return spent
+
+    assert seconds(160) < 24 * min(seconds(20) for _ in range(3))
 
 
 def test_embeddings_in_values_are_passed_over() -> None:
