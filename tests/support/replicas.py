@@ -50,6 +50,8 @@ SUMS = (
 CLUSTERS = (*metrics.JUDGED_CLUSTERS, *metrics.LOCAL_CLUSTERS)
 """What does not: a session of which two processes see a part is two clusters."""
 Key = tuple[tuple[str, str], ...]
+_ALL = "3h"
+"""Longer than any run."""
 
 
 @dataclass(frozen=True)
@@ -174,15 +176,24 @@ def grown(samples: Sequence[float]) -> float:
 
 
 def sums_of(prometheus: Prometheus, job: str, instance: str = "") -> Sums:
-    """What all processes of a job, or one instance, have counted over their lifetimes, from every sample that
-    Prometheus has of them."""
+    """What all processes of a job, or one instance, have counted over their lifetimes, from the samples that Prometheus
+    has of them."""
     only = f'job="{job}"' + (f',instance="{instance}"' if instance else "")
-    names = "|".join(spec.name for spec in (*SUMS, *CLUSTERS))
+    names = [spec.name for spec in (*SUMS, *CLUSTERS)]
     whole = Sums()
-    for labels, samples in prometheus.samples(f'{{__name__=~"{names}",{only}}}[3h]'):
-        name = labels["__name__"]
+
+    def add(labels: dict[str, str], value: float) -> None:
         key = tuple(sorted((k, v) for k, v in labels.items() if k not in ("__name__", "job", "instance")))
-        whole.add(name, key, grown([value for _, value in samples]))
+        whole.add(labels["__name__"], key, value)
+
+    began_anew = {name: prometheus.number(f"sum(resets({name}{{{only}}}[{_ALL}]))") for name in names}
+    plain, reset = (
+        "|".join(name for name in names if bool(began_anew[name]) is wanted) for wanted in (False, True)
+    )
+    for labels, value in prometheus.query(f'last_over_time({{__name__=~"{plain}",{only}}}[{_ALL}])'):
+        add(labels, value)
+    for labels, samples in prometheus.samples(f'{{__name__=~"{reset}",{only}}}[{_ALL}]') if reset else ():
+        add(labels, grown([value for _, value in samples]))
     return whole
 
 
