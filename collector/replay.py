@@ -179,7 +179,7 @@ class Replay:
             self._flow.judges = self._judging
             sampler.connect(pressure=self._judging.pressure, spent=ledger.spent)
         self._pool: WorkerPool[ReleasedTrace, Examined] = WorkerPool(
-            Examination(config.extract, config.screening),
+            Examination(config.extract, config.screening, config.seed),
             workers=config.screening.workers,
             deadline_seconds=config.screening.deadline_seconds,
         )

@@ -16,6 +16,7 @@ from aiokafka import AIOKafkaProducer
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 
 from collector.config import Config
+from collector.extract.redaction import pseudonym
 from collector.otlp.batch import Batch, Signal
 from collector.otlp.model import Encoding
 from collector.otlp.request import RequestReader
@@ -154,6 +155,23 @@ async def test_plain_records_need_no_assembly() -> None:
     assert report.rejected == 1
     assert [one.found.interaction.question for one in settled] == ["q?"]
     assert Mark.REPLAYED in settled[0].found.marks
+
+
+async def test_ids_are_hashed_with_the_key_of_the_sidecar() -> None:
+    """So that a session's replayed interactions lie with its live ones, and an erasure by user finds both."""
+    settled: list[Settled] = []
+    record = {
+        "question": "q?",
+        "contexts": ["It is closed."],
+        "response": "Closed.",
+        "user": "u-1",
+        "session": "s-1",
+    }
+    item = ReleasedTrace("t/0/7", (), (), Release.QUIET, True, 0, record=json.dumps(record).encode())
+    await Replay(configuration(seed="our own"), {}, logger=LOGGER, more=[settled.append]).run(several([item]))
+    assert [(one.found.user, one.found.session) for one in settled] == [
+        (pseudonym("our own", "u-1"), pseudonym("our own", "s-1"))
+    ]
 
 
 async def test_a_replay_that_is_cut_off_replays_what_it_has_and_raises() -> None:
