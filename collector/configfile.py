@@ -68,7 +68,9 @@ def _read_file(path: Path, environment: Mapping[str, str], source: _Source, prob
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        problems.append(f"{path}: can not be read ({error}): check the path given with -c or GROUNDWATCH_CONFIG")
+        problems.append(
+            f"{path}: can not be read ({_why(error)}): check the path given with -c or GROUNDWATCH_CONFIG"
+        )
         return
     try:
         node = yaml.compose(text, Loader=yaml.SafeLoader)
@@ -85,9 +87,32 @@ def _read_file(path: Path, environment: Mapping[str, str], source: _Source, prob
             f"{path}:1: must be a mapping of sections, is {values!r:.60}: see `groundwatch config --example`"
         )
         return
+    problems.extend(f"{path}:{place}" for place in _twice(node, ()))
     source.values.update(_resolve(values, path, environment, problems))
     for location, line_number in _lines(node, ()):
         source.places[location] = f"{path}:{line_number}"
+
+
+def _why(error: OSError | UnicodeDecodeError) -> str:
+    return error.strerror or str(error) if isinstance(error, OSError) else "no text in UTF-8"
+
+
+def _twice(node: Any, at: Location) -> Iterator[str]:
+    """Settings that stand twice in one mapping: YAML's loader would take the last one, and say nothing."""
+    if isinstance(node, yaml.SequenceNode):
+        for index, value in enumerate(node.value):
+            yield from _twice(value, (*at, index))
+    if not isinstance(node, yaml.MappingNode):
+        return
+    first: dict[str, int] = {}
+    for key, value in node.value:
+        line, name = key.start_mark.line + 1, str(key.value)
+        location = (*at, name)
+        if name in first and key.tag != "tag:yaml.org,2002:merge":
+            dotted = ".".join(str(part) for part in location)
+            yield f"{line}: {dotted}: is set in line {first[name]} already; put both into one"
+        first.setdefault(name, line)
+        yield from _twice(value, location)
 
 
 def _resolve(value: Any, path: Path, environment: Mapping[str, str], problems: list[str]) -> Any:
@@ -105,7 +130,7 @@ def _resolve(value: Any, path: Path, environment: Mapping[str, str], problems: l
         try:
             return (path.parent / str(value["from_file"])).read_text(encoding="utf-8").strip()
         except (OSError, UnicodeDecodeError) as error:
-            problems.append(f"{path}: from_file: {value['from_file']}: can not be read ({error})")
+            problems.append(f"{path}: from_file: {value['from_file']}: can not be read ({_why(error)})")
             return ""
     return {key: _resolve(item, path, environment, problems) for key, item in value.items()}
 

@@ -133,3 +133,20 @@ def test_the_example_is_valid_and_equals_the_defaults(tmp_path: Path) -> None:
     assert "# Port to listen on." in text
     assert load(Root, _write(tmp_path, text), {}) == Root()
     assert yaml.safe_load(text)["sampling"]["inner"]["port"] == 4318
+
+
+def test_a_setting_that_stands_twice_is_named_with_both_lines(tmp_path: Path) -> None:
+    path = _write(
+        tmp_path, "sampling:\n  rate: 0.2\n  inner: {port: 1, port: 2}\nseed: a\nsampling: {rate: 0.3}\n"
+    )
+    with pytest.raises(ConfigError) as raised:
+        load(Root, path, {})
+    assert raised.value.problems == [
+        f"{path}:3: sampling.inner.port: is set in line 3 already; put both into one",
+        f"{path}:5: sampling: is set in line 1 already; put both into one",
+    ]
+
+
+def test_yamls_own_merging_of_mappings_is_no_repetition(tmp_path: Path) -> None:
+    path = _write(tmp_path, "sampling:\n  <<: {rate: 0.2}\n  rate: 0.3\n")
+    assert load(Root, path, {}).sampling.rate == 0.3
