@@ -8,6 +8,7 @@ import math
 import sys
 
 from collector.commands.cases import add_filter_arguments, add_store_arguments, opened, read_filters
+from collector.commands.common import reason
 from collector.configfile import ConfigError
 from collector.review.agreement import Builder, Settings
 from collector.review.agreement_text import finite, report_json, report_text
@@ -49,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
             for case in store.each(query):
                 builder.add(case)
     except (ConfigError, ReviewError, BadQuery, OSError) as error:
-        sys.stderr.write(f"groundwatch agreement: {error}\n")
+        sys.stderr.write(f"groundwatch agreement: {reason(error)}\n")
         return 2
     report = builder.report()
     if args.json:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any
 
-from collector.commands.common import add_config_argument, end_cut_off_line, read_config
+from collector.commands.common import add_config_argument, at_least, end_cut_off_line, read_config, reason
 from collector.commands.progress import Progress
 from collector.configfile import ConfigError
 from scorers.catalog import judged, runnable
@@ -48,11 +48,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--scorers", metavar="A,B", help="which scorers (default: those that fit each set's task)")
     parser.add_argument(
-        "--limit", type=_positive, metavar="N", help="rows of each set, good and bad in turn (default: all)"
+        "--limit", type=at_least(1), metavar="N", help="rows of each set, good and bad in turn (default: all)"
     )
     parser.add_argument(
         "--repeat",
-        type=_positive,
+        type=at_least(1),
         default=1,
         metavar="K",
         help="judge each row K times; from 2 on noise is reported",
@@ -61,20 +61,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--threshold", type=float, default=0.5, metavar="T", help="scores of T and above say good (default 0.5)"
     )
     parser.add_argument("--question", metavar="TEXT", help="stands in for the question where a row has none")
-    parser.add_argument("--concurrency", type=_positive, default=8, metavar="N", help="rows judged at a time")
+    parser.add_argument("--concurrency", type=at_least(1), default=8, metavar="N", help="rows judged at a time")
     parser.add_argument(
         "-o", "--output", type=Path, metavar="OUT", help="append each result to this file; continue what it holds"
     )
     parser.add_argument("--json", action="store_true", help="print the report as JSON")
     parser.add_argument("--no-progress", action="store_true", help="no progress on standard error")
     add_config_argument(parser)
-
-
-def _positive(text: str) -> int:
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"{value} is not above 0")
-    return value
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +87,8 @@ def run(args: argparse.Namespace) -> int:
         if config.judge is None:
             raise ConfigError(
                 [
-                    "bench-judge: no judge is configured: add a `judge:` section, or set GROUNDWATCH_JUDGE_BASE_URL "
-                    "and GROUNDWATCH_JUDGE_MODEL"
+                    "no judge is configured: add a `judge:` section, or set GROUNDWATCH_JUDGE_BASE_URL and "
+                    "GROUNDWATCH_JUDGE_MODEL"
                 ]
             )
         sets = _sets(args)
@@ -112,7 +105,7 @@ def run(args: argparse.Namespace) -> int:
             output = stack.enter_context(args.output.open("a", encoding="utf-8")) if args.output else None
             asyncio.run(bench.run(args, sets, trials, output))
     except (ConfigError, ScorerError, OSError) as error:
-        sys.stderr.write(f"groundwatch bench-judge: {error}\n")
+        sys.stderr.write(f"groundwatch bench-judge: {reason(error)}\n")
         return 2
     made = report(
         sets,

@@ -10,6 +10,7 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from collector.commands.common import reason
 from scorers.errors import ScorerError
 from scorers.scorer import Tier
 
@@ -95,7 +96,7 @@ def run(args: argparse.Namespace) -> int:
             models.update(fitted)
             reports.extend(report)
     except (ScorerError, ConfigError, ReviewError, TooFewLabels, OSError, ValueError) as error:
-        sys.stderr.write(f"groundwatch calibrate: {error}\n")
+        sys.stderr.write(f"groundwatch calibrate: {reason(error)}\n")
         return 2
     if not models:
         sys.stderr.write(
@@ -134,6 +135,6 @@ def _reviewed(path: Path, *, picked: bool) -> list[LabelledSet]:
         for case in store.each(Query(labelled=True)):
             rows.add(case)
     sets, reasons = rows.sets()
-    for reason in reasons:
-        sys.stdout.write(f"not fitted on: {reason}\n")
+    for left_out in reasons:
+        sys.stdout.write(f"not fitted on: {left_out}\n")
     return sets

@@ -85,6 +85,12 @@ def store_path(args: argparse.Namespace) -> Path:
     return path
 
 
+def require_store(path: Path) -> None:
+    """Raises ConfigError where no store is: SQLite would make one of an empty file, and the answer be about nothing."""
+    if not path.is_file() or not path.stat().st_size:
+        raise ConfigError([f"{path}: there is no review store; check the path"])
+
+
 @contextmanager
 def opened(args: argparse.Namespace) -> Iterator[ReviewStore]:
     """The store that the arguments name. Raises ConfigError, StoreUnavailable."""
@@ -95,8 +101,7 @@ def opened(args: argparse.Namespace) -> Iterator[ReviewStore]:
 @contextmanager
 def opened_at(path: Path) -> Iterator[ReviewStore]:
     """A store, which a sidecar may have open too. Raises ConfigError where there is none, StoreUnavailable."""
-    if not path.is_file():
-        raise ConfigError([f"{path}: there is no review store; check the path"])
+    require_store(path)
     store = SqliteStore(path, _KEEPS_ALL, clock=SystemClock(), telemetry=Telemetry())
     store.open()
     try:

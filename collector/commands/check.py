@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import errno
 import math
 import os
 import socket
 import sys
+import tempfile
 from collections.abc import Sequence
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import httpx
@@ -154,6 +157,9 @@ def _endpoints(config: Config, report: _Report) -> None:
         listeners.append(("receivers.grpc", config.receivers.grpc.host, config.receivers.grpc.port))
     for name, host, port in listeners:
         _listener(name, host, port, report)
+    _state_dir(config.process.state_dir, report)
+    for name, path in (("web.token_file", config.web.token_file), ("web.users_file", config.web.users_file)):
+        _secret(name, path, report)
     if config.export.otlp is not None:
         _connect("export.otlp", config.export.otlp.endpoint, report)
     if config.receivers.kafka is not None:
@@ -198,11 +204,44 @@ def _listener(name: str, host: str, port: int, report: _Report) -> None:
         try:
             probe.bind((host, port))
         except OSError as error:
-            report.bad(
-                f"{name}: {host}:{port} can not be listened on ({error.strerror}): is groundwatch running already?"
+            cure = (
+                "is groundwatch running already?"
+                if error.errno == errno.EADDRINUSE
+                else f"set {name}.host and {name}.port to an address of this machine that this user may listen on"
             )
+            report.bad(f"{name}: {host}:{port} can not be listened on ({error.strerror}): {cure}")
         else:
             report.good(f"{name}: {host}:{port} is free")
+
+
+def _state_dir(path: Path | None, report: _Report) -> None:
+    """Whether it can be made and written to: tried with a file without a name in the nearest folder that is there."""
+    if path is None:
+        return
+    there = next((one for one in (path, *path.absolute().parents) if one.exists()), path)
+    try:
+        with tempfile.TemporaryFile(dir=there):
+            report.good(f"process.state_dir: {there} can be written to")
+    except OSError as error:
+        report.bad(
+            f"process.state_dir: {there} can not be written to ({error.strerror}): give a directory that this user may "
+            "write"
+        )
+
+
+def _secret(name: str, path: Path | None, report: _Report) -> None:
+    if path is None:
+        return
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "no text in UTF-8"
+        report.bad(f"{name}: {path} can not be read ({why}): the pages stay closed to everybody until it can")
+    else:
+        if text.strip():
+            report.good(f"{name}: {path} can be read")
+        else:
+            report.bad(f"{name}: {path} is empty: the pages stay closed to everybody until it is not")
 
 
 def _connect(name: str, url: str, report: _Report) -> None:

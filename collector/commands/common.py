@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import ipaddress
+import math
 import os
+from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -31,6 +33,36 @@ def read_config(args: argparse.Namespace) -> Config:
     if path is None and os.environ.get("GROUNDWATCH_CONFIG"):
         path = Path(os.environ["GROUNDWATCH_CONFIG"])
     return load(Config, path, os.environ)
+
+
+def at_least(least: int) -> Callable[[str], int]:
+    """The type of an argument that is a whole number of `least` or more."""
+
+    def read(text: str) -> int:
+        try:
+            value = int(text)
+        except ValueError:
+            value = least - 1
+        if value < least:
+            raise argparse.ArgumentTypeError(f"{text!r} is no whole number of {least} or more")
+        return value
+
+    return read
+
+
+def number(text: str) -> float:
+    """The number that an argument is; NaN, which is in no range, where it is none."""
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
+
+
+def reason(error: Exception) -> str:
+    """What went wrong, for a person: a file that can not be used by its name and why, without numbers of errors."""
+    if isinstance(error, OSError) and error.strerror and error.filename is not None:
+        return f"{error.filename}: {error.strerror[0].lower()}{error.strerror[1:]}"
+    return str(error)
 
 
 def end_cut_off_line(path: Path) -> None:

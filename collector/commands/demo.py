@@ -24,6 +24,7 @@ from pathlib import Path
 import httpx
 import yaml
 
+from collector.commands.common import number
 from collector.demo.processes import Child, free_port, start_application, start_model, start_sidecar
 from collector.demo.scrape import Estimate, Snapshot, between, moved, read
 from collector.demo.view import Frame, View, ordered
@@ -73,16 +74,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _seconds(text: str) -> float:
-    value = float(text)
+    value = number(text)
     if not 30 <= value <= FOREVER_SECONDS:
-        raise argparse.ArgumentTypeError(f"is {text}; give 30 to {FOREVER_SECONDS:.0f} seconds")
+        raise argparse.ArgumentTypeError(f"{text!r} can not be; give 30 to {FOREVER_SECONDS:.0f} seconds")
     return value
 
 
 def _rate(text: str) -> float:
-    value = float(text)
+    value = number(text)
     if not 0.1 <= value <= 50:
-        raise argparse.ArgumentTypeError(f"is {text}; give 0.1 to 50 questions a second")
+        raise argparse.ArgumentTypeError(f"{text!r} can not be; give 0.1 to 50 questions a second")
     return value
 
 

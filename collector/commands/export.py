@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import IO
 
 from collector.commands.cases import add_filter_arguments, add_store_arguments, opened, read_filters
+from collector.commands.common import reason
 from collector.configfile import ConfigError
 from collector.review.export import (
     Format,
@@ -66,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
     except BrokenPipeError:
         raise
     except (ConfigError, ReviewError, BadQuery, MissingPackage, OSError) as error:
-        sys.stderr.write(f"groundwatch export: {error}\n")
+        sys.stderr.write(f"groundwatch export: {reason(error)}\n")
         return 2
     sys.stderr.write(f"{count} cases\n")
     return 0 if count else 1

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from collector.commands.cases import add_store_arguments, opened
+from collector.commands.common import reason
 from collector.configfile import ConfigError
 from collector.review.labels import BadLabel
 from collector.review.labels_file import BadLabels, import_labels
@@ -63,6 +64,6 @@ def run(args: argparse.Namespace) -> int:
                     f"{done.left_out} lines left out\n"
                 )
     except (ConfigError, ReviewError, BadLabel, OSError) as error:
-        sys.stderr.write(f"groundwatch import-labels: {error}\n")
+        sys.stderr.write(f"groundwatch import-labels: {reason(error)}\n")
         return 2
     return code

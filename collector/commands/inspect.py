@@ -11,6 +11,7 @@ from typing import Any
 import yaml
 from pydantic import ValidationError
 
+from collector.commands.common import reason
 from collector.extract.explain import explain
 from collector.extract.extractor import Extraction, Extractor, Seen
 from collector.extract.options import Options
@@ -53,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
         options = read_options(args.config)
         spans, logs, malformed = read(args.files)
     except (UnreadableFile, OSError, ValueError) as error:
-        sys.stderr.write(f"groundwatch inspect: {error}\n")
+        sys.stderr.write(f"groundwatch inspect: {reason(error)}\n")
         return 2
     extraction = Extractor(options).extract(spans, logs, complete=True)
     for found in extraction.found:
@@ -85,8 +86,12 @@ def read_options(path: Path | None) -> Options:
         return Options()
     try:
         content: Any = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path}: is no YAML: {error}") from error
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path}: is no text in UTF-8") from error
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        line = f":{mark.line + 1}" if mark else ""
+        raise ValueError(f"{path}{line}: is not valid YAML: {getattr(error, 'problem', None) or error}") from error
     section = content.get("extract") if isinstance(content, dict) else None
     try:
         return Options.model_validate(section or {})

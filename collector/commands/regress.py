@@ -13,7 +13,7 @@ from dataclasses import fields, replace
 from pathlib import Path
 
 from collector.commands.cases import add_filter_arguments, add_store_arguments, opened, read_filters
-from collector.commands.common import read_config
+from collector.commands.common import read_config, reason
 from collector.commands.progress import Progress
 from collector.config import Config
 from collector.configfile import ConfigError
@@ -127,7 +127,7 @@ def run(args: argparse.Namespace) -> int:
         if args.save is not None and report.trusted:
             save(after, args.save)
     except (ConfigError, ReviewError, BadQuery, BadBaseline, ScorerError, OSError) as error:
-        sys.stderr.write(f"groundwatch regress: {error}\n")
+        sys.stderr.write(f"groundwatch regress: {reason(error)}\n")
         return 2
     if args.json:
         sys.stdout.write(json.dumps(finite(report_json(report)), indent=1) + "\n")

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from collector import __version__
-from collector.commands.common import add_config_argument, end_cut_off_line, read_config
+from collector.commands.common import add_config_argument, end_cut_off_line, number, read_config, reason
 from collector.commands.progress import Progress
 from collector.config import Config
 from collector.configfile import ConfigError
@@ -97,7 +97,7 @@ def _place(text: str) -> Place:
 
 
 def _rate(text: str) -> float:
-    rate = float(text)
+    rate = number(text)
     if not 0 < rate < 1e9:
         raise argparse.ArgumentTypeError(f"{text!r} is no rate; give traces a second, such as 10 or 0.5")
     return rate
@@ -153,7 +153,7 @@ def run(args: argparse.Namespace) -> int:
                 progress.close()
                 _tell(replay.report, problems)
     except (ConfigError, StartError, WorkerStartError, OSError) as error:
-        sys.stderr.write(f"groundwatch replay: {error}\n")
+        sys.stderr.write(f"groundwatch replay: {reason(error)}\n")
         return 2
     return 1 if problems or any(replay.report.lost.values()) else 0
 
@@ -221,7 +221,8 @@ def _check(args: argparse.Namespace, config: Config) -> None:
         raise ConfigError(["--topic: no brokers are configured: add receivers.kafka (brokers, topics)"])
     missing = next((path for path in args.files if not path.is_file()), None)
     if missing is not None:
-        raise ConfigError([f"{missing}: there is no such file"])
+        why = "is a directory; name its files" if missing.is_dir() else "there is no such file"
+        raise ConfigError([f"{missing}: {why}"])
 
 
 async def _items(args: argparse.Namespace, config: Config, problems: list[str]) -> AsyncIterator[Item]:

@@ -14,7 +14,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import IO
 
-from collector.commands.common import add_config_argument, read_config
+from collector.commands.cases import require_store
+from collector.commands.common import add_config_argument, read_config, reason
 from collector.config import Config
 from collector.configfile import ConfigError
 from collector.extract.redaction import pseudonym
@@ -94,13 +95,13 @@ def run(args: argparse.Namespace) -> int:
             raise ConfigError(
                 ["no review store is named: give --store FILE, or set review.path or process.state_dir"]
             )
-        if args.action != "ingest" and not path.is_file():
-            raise ConfigError([f"{path}: there is no review store; check the path"])
+        if args.action != "ingest":
+            require_store(path)
         if args.action == "delete":
             return _delete(args, config, path)
         return _ingest(args, config, path) if args.action == "ingest" else _stats(config, path)
     except (ConfigError, KafkaUnusable, ReviewError, ScorerError, OSError) as error:
-        sys.stderr.write(f"groundwatch review {args.action}: {error}\n")
+        sys.stderr.write(f"groundwatch review {args.action}: {reason(error)}\n")
         return 2
 
 

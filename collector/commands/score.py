@@ -15,7 +15,7 @@ from itertools import islice
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
-from collector.commands.common import add_config_argument, end_cut_off_line, read_config
+from collector.commands.common import add_config_argument, at_least, end_cut_off_line, read_config, reason
 from collector.commands.progress import Progress
 from collector.commands.results import as_json
 from collector.config import Config
@@ -57,9 +57,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--judge", action="store_true", help="score with the judge of the configuration")
     parser.add_argument("--tier", choices=[str(t) for t in Tier], default="fast", help="tier of the local scorers")
     parser.add_argument(
-        "--workers", type=int, default=0, metavar="N", help="processes for local scoring (default: 0, in this one)"
+        "--workers",
+        type=at_least(0),
+        default=0,
+        metavar="N",
+        help="processes for local scoring (default: 0, in this one)",
     )
-    parser.add_argument("--concurrency", type=int, default=16, metavar="N", help="records judged at a time")
+    parser.add_argument(
+        "--concurrency", type=at_least(1), default=16, metavar="N", help="records judged at a time"
+    )
     parser.add_argument("--no-progress", action="store_true", help="no progress on standard error")
     add_config_argument(parser)
 
@@ -106,7 +112,10 @@ def run(args: argparse.Namespace) -> int:
             job = _Job(config=config, output=output, done=done, progress=progress)
             asyncio.run(_score(job, args, names, source))
     except (ConfigError, ScorerError, WorkerStartError, OSError) as error:
-        sys.stderr.write(f"groundwatch score: {error}\n")
+        sys.stderr.write(f"groundwatch score: {reason(error)}\n")
+        return 2
+    if not job.seen:
+        sys.stderr.write(f"groundwatch score: {args.file}: holds no record; one JSON object a line is needed\n")
         return 2
     return 1 if job.bad else 0
 
@@ -128,6 +137,7 @@ class _Job:
     def __init__(self, *, config: Config, output: IO[str], done: set[str], progress: Progress) -> None:
         self.config = config
         self.progress = progress
+        self.seen = 0
         self.bad = 0
         self._output = output
         self._done = done
@@ -137,8 +147,9 @@ class _Job:
         for number, line in enumerate(lines, start=1):
             if not line.strip():
                 continue
+            self.seen += 1
             try:
-                interaction = _interaction(json.loads(line), self.config)
+                interaction = _interaction(_object(line), self.config)
             except (ValueError, RecursionError) as error:
                 self.bad += 1
                 self._write({"id": None, "line": number, "error": f"line {number}: {error}"})
@@ -223,6 +234,19 @@ def _count(path: Path) -> int:
     """Lines that hold a record, for the progress line."""
     with path.open("rb") as lines:
         return sum(1 for line in lines if line.strip())
+
+
+def _object(line: bytes) -> Json:
+    """One line's JSON. Raises ValueError that says what is wrong with it."""
+    try:
+        value: Json = json.loads(line)
+    except UnicodeDecodeError:
+        raise ValueError("is no text in UTF-8; one JSON object a line is needed") from None
+    except json.JSONDecodeError as error:
+        raise ValueError(
+            f"is no JSON ({error.msg} at column {error.colno}); one JSON object a line is needed"
+        ) from None
+    return value
 
 
 def _interaction(value: Json, config: Config) -> Interaction:

@@ -26,6 +26,13 @@ def run(args: argparse.Namespace) -> int:
     except NoAnswer as error:
         sys.stderr.write(f"{error}\n")
         return error.code
+    try:
+        content = reply.json()
+    except ValueError:
+        content = None
+    if reply.status_code in (200, 404) and not (isinstance(content, dict) and "decisions" in content):
+        sys.stderr.write(f"{args.url}: the reply is none of groundwatch's; is that its address?\n")
+        return 1
     if reply.status_code == 404:
         sys.stdout.write(
             f"{trace_id}: nothing is known. It never arrived here, is still open (a trace closes about ten seconds "
@@ -35,7 +42,7 @@ def run(args: argparse.Namespace) -> int:
     if reply.status_code != 200:
         sys.stderr.write(f"{args.url}: answered {reply.status_code}: {reply.text.strip()}\n")
         return 1
-    for note in reply.json()["decisions"]:
+    for note in content["decisions"]:
         facts = "  ".join(f"{name}={value}" for name, value in note["facts"].items())
         sys.stdout.write(f"{note['time']}  {note['stage']:<10} {note['text']}  {facts}".rstrip() + "\n")
     return 0

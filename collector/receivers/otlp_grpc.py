@@ -69,8 +69,10 @@ class OtlpGrpc:
             else:
                 port = server.add_secure_port(address, _credentials(options.tls))
         except RuntimeError as error:
+            # The library's own text names no reason, only a variable for its log; that log has said the reason.
+            why = "" if "Failed to bind" in str(error) else f" ({error})"
             raise OSError(
-                f"OTLP/gRPC can not listen on {address}: {error}; free the port or set receivers.grpc.port"
+                f"OTLP/gRPC can not listen on {address}{why}: free the port or set receivers.grpc.port"
             ) from error
         await server.start()
         self._server, self._port = server, port

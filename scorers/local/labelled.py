@@ -91,7 +91,7 @@ def _row(raw: Mapping[str, object], place: str) -> Labelled:
 
 
 def _lines(path: Path) -> Iterator[Labelled]:
-    with path.open(encoding="utf-8") as lines:
+    with path.open("rb") as lines:
         for number, line in enumerate(lines, start=1):
             if not line.strip():
                 continue
@@ -99,7 +99,8 @@ def _lines(path: Path) -> Iterator[Labelled]:
             try:
                 raw = json.loads(line)
             except ValueError as error:
-                raise BadLabelledFile(f"{place}: not JSON: {error}; one object a line is needed") from error
+                why = "not text in UTF-8" if isinstance(error, UnicodeDecodeError) else f"not JSON: {error}"
+                raise BadLabelledFile(f"{place}: {why}; one object a line is needed") from error
             if not isinstance(raw, dict):
                 raise BadLabelledFile(f"{place}: not an object")
             row = _row(raw, place)
