@@ -15,9 +15,9 @@ from typing import Any
 
 import msgspec
 
-from collector.otlp.json_request import mend_surrogates
 from collector.otlp.model import Event, Link, LogRecord, Resource, Scope, Span, Status, Value
 from collector.otlp.proto_items import MAX_DEPTH, event_name
+from collector.otlp.surrogates import mend_surrogates
 
 Object = dict[str, Any]
 

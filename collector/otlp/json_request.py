@@ -15,6 +15,7 @@ from typing import ClassVar, TypeVar
 import msgspec
 
 from collector.otlp.batch import Signal
+from collector.otlp.surrogates import mend_surrogates
 
 Parts = list[tuple[bytes, bytes, list[bytes]]]
 """(resource, scope, items) as JSON text; b"" where the request leaves resource or scope out."""
@@ -234,19 +235,3 @@ def _hex_id(text: str, size: int) -> bytes | str:
     unpadded = -(-size * 4 // 3)
     padded = -(-size // 3) * 4
     return "base64" if len(text) in (unpadded, padded) and _BASE64(text) else "bad"
-
-
-_ESCAPES = re.compile(
-    rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)", re.DOTALL
-)
-
-
-def mend_surrogates(text: bytes) -> bytes:
-    """`text` with escaped halves of surrogate pairs replaced by U+FFFD; the same object where there are none.
-
-    JavaScript cuts strings in the middle of a pair (attribute length limits do so), and then writes such a half.
-    """
-    if b"\\ud" not in text and b"\\uD" not in text:
-        return text
-    mended, changed = _ESCAPES.subn(lambda match: b"\\ufffd" if match[1] else match[0], text)
-    return mended if changed and mended != text else text

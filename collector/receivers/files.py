@@ -11,9 +11,9 @@ from google.protobuf.message import DecodeError
 
 from collector.otlp import schema
 from collector.otlp.batch import Batch, Signal
-from collector.otlp.json_request import mend_surrogates
 from collector.otlp.model import Encoding
 from collector.otlp.request import Interner, RequestReader, UnreadableRequest
+from collector.otlp.surrogates import mend_surrogates
 
 _SNIFFED = 4096
 _BOM = b"\xef\xbb\xbf"

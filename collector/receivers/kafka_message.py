@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
 import msgspec
 
 from collector.otlp.batch import Signal
-from collector.otlp.json_request import mend_surrogates
 from collector.otlp.model import Encoding
+from collector.otlp.surrogates import mend_surrogates
 from collector.receivers.files import proto_signal
 from collector.receivers.kafka_options import TopicEncoding, TopicOptions, TopicSignal
 from scorers.judge.marker import HEADER
@@ -64,9 +64,9 @@ class _Keys(msgspec.Struct):
 _KEYS = msgspec.json.Decoder(_Keys)
 
 
-def kind_of(value: bytes | None, headers: Iterable[tuple[str, bytes | None]], topic: TopicOptions) -> Kind:
+def kind_of(value: bytes | None, headers: Sequence[tuple[str, bytes | None]], topic: TopicOptions) -> Kind:
     """What a message of this topic is; what the topic's options leave open is told by its header or its content."""
-    if not value or any(name == HEADER for name, _ in headers):
+    if not value or (headers and any(name == HEADER for name, _ in headers)):
         return _UNWANTED
     encoding = topic.encoding
     if encoding is TopicEncoding.AUTO:
@@ -78,7 +78,7 @@ def kind_of(value: bytes | None, headers: Iterable[tuple[str, bytes | None]], to
     if encoding is TopicEncoding.RECORDS:
         return _RECORD if _keys(value) is not None else _UNREADABLE
     signal = _signal(topic, headers)
-    if signal is None and any(name == SIGNAL_HEADER for name, _ in headers):
+    if signal is None and headers and any(name == SIGNAL_HEADER for name, _ in headers):
         return _UNWANTED
     if encoding is TopicEncoding.OTLP_PROTO:
         signal = signal or proto_signal(value)

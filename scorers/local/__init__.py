@@ -69,13 +69,17 @@ def fingerprints(
 ) -> list[str]:
     """The fingerprints that results of the named scorers of a tier carry, in order, without loading the encoder.
     `table` as for `build`. Raises UnknownScorer, BadScorerOptions."""
-    from scorers.local.encoder import ENCODER_VERSION
     from scorers.local.engine import engine_version
     from scorers.local.table import load_table
 
     known = _known(names)
     tier = Tier(tier)
-    engine = engine_version(load_table(table), *((ENCODER_VERSION,) if tier is Tier.FULL else ()))
+    models: tuple[str, ...] = ()
+    if tier is Tier.FULL:
+        from scorers.local.encoder import ENCODER_VERSION  # brings NumPy, which the fast tier does without
+
+        models = (ENCODER_VERSION,)
+    engine = engine_version(load_table(table), *models)
     return [known[name].fingerprint(tier, engine) for name in names]
 
 
@@ -103,20 +107,21 @@ def build(
     is not installed, `pair_model` an own entailment model, `threads` bounds ONNX Runtime, `cache_bytes` the
     passage caches (half for readings, half for vectors). Raises UnknownScorer, ModelMissing, BadScorerOptions.
     """
-    from scorers.local.encoder import Encoder
     from scorers.local.engine import Engine
-    from scorers.local.entailment import PairModel
     from scorers.local.reading import Reader
     from scorers.local.table import load_table
 
     known = _known(names)
     tier = Tier(tier)
-    full = tier is Tier.FULL
-    engine = Engine(
-        load_table(table),
-        tier=tier,
-        reader=Reader(cache_bytes=cache_bytes // 2),
-        encoder=Encoder(path=encoder, threads=threads, cache_bytes=cache_bytes // 2) if full else None,
-        pair_model=PairModel(pair_model) if pair_model is not None else None,
-    )
+    made, reads = None, None
+    if tier is Tier.FULL:
+        from scorers.local.encoder import Encoder  # brings NumPy, which the fast tier does without
+
+        made = Encoder(path=encoder, threads=threads, cache_bytes=cache_bytes // 2)
+    if pair_model is not None:
+        from scorers.local.entailment import PairModel  # likewise
+
+        reads = PairModel(pair_model)
+    reader = Reader(cache_bytes=cache_bytes // 2)
+    engine = Engine(load_table(table), tier=tier, reader=reader, encoder=made, pair_model=reads)
     return [known[name](engine) for name in names]

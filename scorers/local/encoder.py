@@ -121,6 +121,14 @@ class Encoder:
         assert isinstance(held, np.ndarray)
         return held
 
+    def similarities(self, question: Reading, text: Reading) -> tuple[float, float]:
+        """Highest cosine of the question with one sentence of the text, and with the mean of its sentences."""
+        asked = self.vectors(question).mean(axis=0)
+        asked = asked / (np.linalg.norm(asked) or 1.0)
+        block = self.vectors(text)
+        middle = block.mean(axis=0)
+        return float((block @ asked).max()), float(middle @ asked / (np.linalg.norm(middle) or 1.0))
+
     def read(self, readings: Sequence[Reading]) -> None:
         """Give each reading its vectors, encoding what no cache holds in batches of like length."""
         wanting = [reading for reading in readings if self.version not in reading.vectors]

@@ -4,13 +4,9 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from typing import TypeVar
-
-import numpy as np
+from typing import TYPE_CHECKING, TypeVar
 
 from scorers.interaction import Interaction
-from scorers.local.encoder import Encoder, Vectors
-from scorers.local.entailment import PairModel
 from scorers.local.reading import Exchange, Reader, Reading
 from scorers.local.relevance import FEATURES as RELEVANCE_FEATURES
 from scorers.local.relevance import Relevance
@@ -19,6 +15,10 @@ from scorers.local.support import SentenceSupport, Support, brevity, summary
 from scorers.local.table import Model, Table
 from scorers.refusal import Noncommittal, noncommittal
 from scorers.scorer import Tier
+
+if TYPE_CHECKING:  # the fast tier has neither, and loads no NumPy
+    from scorers.local.encoder import Encoder, Vectors
+    from scorers.local.entailment import PairModel
 
 _T = TypeVar("_T")
 _KEPT = 256
@@ -226,12 +226,8 @@ class Engine:
             return None
         values = self._relevance.of(question, text)
         if self.encodes(exchange):
-            asked = self._vectors(question).mean(axis=0)
-            asked = asked / (np.linalg.norm(asked) or 1.0)
-            block = self._vectors(text)
-            middle = block.mean(axis=0)
-            similar = float((block @ asked).max()), float(middle @ asked / (np.linalg.norm(middle) or 1.0))
-            values.extend(max(0.0, value) for value in similar)
+            assert self.encoder is not None
+            values.extend(max(0.0, value) for value in self.encoder.similarities(question, text))
         return values
 
     def _vectors(self, reading: Reading) -> Vectors:

@@ -10,9 +10,9 @@ import pytest
 
 from collector.otlp.batch import Signal
 from collector.otlp.decode import MalformedItem, log_record, resource, scope, span, span_head
-from collector.otlp.json_request import mend_surrogates
 from collector.otlp.model import Encoding, RawItem, Span, Status
 from collector.otlp.request import UnreadableRequest, decode_request
+from collector.otlp.surrogates import mend_surrogates
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"
 SPAN = "b7ad6b7169203331"
