@@ -151,7 +151,9 @@ def build(
     sinks = [estimates.settle, detection.settle, exemplars.settle, recent.settle]
     if evaluation_events is not None:
         sinks.append(evaluation_events.settle)
-    reviewing = reviewing_of(config, directions=directions, beside=shadowed, clock=clock, telemetry=telemetry)
+    reviewing = reviewing_of(
+        config, directions=directions, beside=shadowed, clock=clock, telemetry=telemetry, events=events
+    )
     if reviewing is not None:
         sinks.append(reviewing.picker.settle)
         if books is not None:

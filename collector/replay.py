@@ -150,7 +150,7 @@ class Replay:
             events=events,
             durable=False,
         )
-        self._review = self._review_of(config)
+        self._review = self._review_of(config, events)
         self._unflushed = 0
         sinks: list[Sink] = [*more]
         sinks += [part.settle for part in (self._events, self._results) if part is not None]
@@ -214,7 +214,7 @@ class Replay:
             seed=self._config.seed,
         )
 
-    def _review_of(self, config: Config) -> Reviewing | None:
+    def _review_of(self, config: Config, events: Events) -> Reviewing | None:
         """The review without its uniform part: this is not the traffic that the part is a fair share of."""
         pick = config.review.pick.model_copy(update={"control": ControlOptions(rate=0)})
         return reviewing_of(
@@ -223,6 +223,7 @@ class Replay:
             beside=(),
             clock=self._clock,
             telemetry=self._telemetry,
+            events=events,
         )
 
     # --- the life of a replay

@@ -20,6 +20,7 @@ from collector.review.query import Erased, Subject
 from collector.review.sqlite import SqliteStore
 from collector.review.store import StoreUnavailable
 from collector.sampling.hashing import Uniform
+from collector.telemetry.events import Events
 from collector.telemetry.instruments import Telemetry
 from collector.web.review.site import Review
 from scorers.catalog import DEFAULT_JUDGED, make_judged, options_of
@@ -94,12 +95,13 @@ def reviewing_of(
     beside: Collection[str],
     clock: Clock,
     telemetry: Telemetry,
+    events: Events,
 ) -> Reviewing | None:
     """None where the review is off. `beside` are the metrics of a shadow judge."""
     path = store_path(config)
     if path is None:
         return None
-    store = SqliteStore(path, config.review, clock=clock, telemetry=telemetry)
+    store = SqliteStore(path, config.review, clock=clock, telemetry=telemetry, events=events)
     picker = picker_of(
         config,
         store=store,

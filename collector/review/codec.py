@@ -43,7 +43,11 @@ def pack(encoded: bytes) -> bytes:
 
 
 def unpack(body: bytes) -> Case:
-    return decode(zlib.decompress(body))
+    """Raises BadCase."""
+    try:
+        return decode(zlib.decompress(body))
+    except zlib.error as error:
+        raise BadCase(f"no case: {error}") from error
 
 
 def storable(case: Case) -> tuple[Case, bytes]:

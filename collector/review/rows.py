@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sqlite3
 from collections.abc import Iterable, Sequence
@@ -9,7 +10,7 @@ from dataclasses import replace
 from hashlib import blake2b
 
 from collector.review.case import Case, merge
-from collector.review.codec import pack, storable, unpack
+from collector.review.codec import BadCase, pack, storable, unpack
 from collector.review.labels import Label, LabelKind
 from collector.review.query import Subject, SubjectKind
 from collector.review.words import indexable
@@ -121,12 +122,16 @@ def add_labels(connection: sqlite3.Connection, number: int, case: Case, labels: 
 
 
 def remove(connection: sqlite3.Connection, numbers: Iterable[int]) -> int:
-    """Delete cases with all that hangs on them; returns how many labels went with them."""
+    """Delete cases with all that hangs on them; returns how many labels went with them.
+
+    The words of a case that can not be read stay in the index, which takes words out only by being given them.
+    """
     labels = 0
     for number in numbers:
         row = connection.execute("SELECT body FROM bodies WHERE n = ?", (number,)).fetchone()
         if row is not None:
-            _forget_words(connection, number, unpack(row[0]))
+            with contextlib.suppress(BadCase):
+                _forget_words(connection, number, unpack(row[0]))
         labels += connection.execute("DELETE FROM labels WHERE n = ?", (number,)).rowcount
         for table in ("tags", "scores", "bodies", "cases"):
             connection.execute(f"DELETE FROM {table} WHERE n = ?", (number,))  # noqa: S608  # a name of our own

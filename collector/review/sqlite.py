@@ -25,6 +25,7 @@ from collector.review.search import FEW, counting, select
 from collector.review.store import Conflict, NoCase, NothingToUndo, StoreUnavailable
 from collector.review.writer import Writer
 from collector.telemetry import metrics
+from collector.telemetry.events import Event, Events, Level
 from collector.telemetry.instruments import Telemetry
 
 _T = TypeVar("_T")
@@ -44,7 +45,8 @@ class SqliteStore:
     """A `ReviewStore` in the file `path`, readable by its owner only.
 
     Several processes may have it open: each has its own writer, and SQLite's lock puts them in order; `busy_seconds`
-    is how long one waits for another. `most_listed` is for tests: see `collector.review.search.FEW`.
+    is how long one waits for another. `events` are told when it can not be written, and when it can again.
+    `most_listed` is for tests: see `collector.review.search.FEW`.
     """
 
     def __init__(
@@ -54,10 +56,13 @@ class SqliteStore:
         *,
         clock: Clock,
         telemetry: Telemetry,
+        events: Events | None = None,
         busy_seconds: float = _BUSY_SECONDS,
         most_listed: int = FEW,
     ) -> None:
         self._path = path
+        self._events = events
+        self._failing = False
         self._most_listed = most_listed
         self._options = options
         self._clock = clock
@@ -80,6 +85,7 @@ class SqliteStore:
             self._retention.step,
             max_items=options.queue_cases,
             max_bytes=options.queue_bytes,
+            told=self._wrote,
         )
         telemetry.gauge(metrics.REVIEW_WAITING).set_function(lambda: float(self._writer.waiting))
 
@@ -90,36 +96,60 @@ class SqliteStore:
             _make_private(self._path)
             self._writer.start()
         except (OSError, sqlite3.Error) as error:
-            raise StoreUnavailable(f"review.path: {str(self._path)!r} can not be used: {error}") from error
+            raise StoreUnavailable(
+                f"review.path: {str(self._path)!r} can not be used ({error}): make it a file that this user may write; "
+                "one that is damaged is to be moved away, with its -wal"
+            ) from error
         self._open = True
         self._writer.nudge()
 
     # --- writing
 
     def put(self, case: Case, ended: Callable[[], None] | None = None) -> bool:
-        def lost() -> None:
-            self._outcomes["failed"].inc()
+        def became(outcome: str) -> None:
+            self._outcomes[outcome].inc()
             if ended is not None:
                 ended()
 
         taken = self._writer.offer(
-            lambda connection: self._put(connection, case), size=_size(case), lost=lost, written=ended
+            lambda connection: self._put(connection, case),
+            size=_size(case),
+            lost=lambda: became("failed"),
+            written=became,
         )
         if not taken:
             self._outcomes["queue_full"].inc()
         return taken
 
-    def _put(self, connection: sqlite3.Connection, case: Case) -> None:
+    def _wrote(self, error: Exception | None) -> None:
+        """Tell of trouble when it begins and ends: cases are counted one by one. Called by the writer's thread."""
+        failing = error is not None
+        if failing == self._failing or self._events is None:
+            return
+        self._failing = failing
+        if failing:
+            reason = f"{self._path} can not be written ({error}): make room, or mend the disk"
+            event = Event(
+                "review_not_written",
+                Level.ERROR,
+                "cases for review can not be written and are lost until they can",
+                {"reason": reason},
+            )
+        else:
+            event = Event("review_written_again", Level.INFO, "cases for review are written again")
+        self._events.tell(event, error)
+
+    def _put(self, connection: sqlite3.Connection, case: Case) -> str:
         now = self._clock.unix_nano() / 1e9
         try:
             outcome = rows.put(connection, case, now_unix=now, max_bytes=self._options.max_case_bytes)
         except rows.TooLarge:
             outcome = "too_large"
-        self._outcomes[outcome].inc()
         self._since_retention += 1
         if self._since_retention >= _NEW_UNTIL_RETENTION:
             self._since_retention = 0
             self._writer.nudge()
+        return outcome
 
     def flush(self, timeout_seconds: float = 30.0) -> None:
         self._writer.call(lambda _: None, timeout_seconds=timeout_seconds)

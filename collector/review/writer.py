@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import sqlite3
 import threading
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from collector.review.store import StoreUnavailable
 
@@ -35,7 +36,8 @@ class Writer:
     transaction itself fails (disk full, locked for longer than the connection waits), all of its pieces get
     StoreUnavailable, and those that nobody waits for are told to `lost`. `maintain` runs between transactions, from
     time to time and when `nudge` asks for it, and again as long as it returns True. `offer` is bounded by `max_items`
-    and `max_bytes`; `call` is not, since its callers wait.
+    and `max_bytes`; `call` is not, since its callers wait. `told` hears, in the thread, of each transaction that wrote
+    something (None) and of each that could not, or not all (why).
     """
 
     def __init__(
@@ -45,9 +47,11 @@ class Writer:
         *,
         max_items: int,
         max_bytes: int,
+        told: Callable[[Exception | None], None] = lambda _error: None,
     ) -> None:
         self._connect = connect
         self._maintain = maintain
+        self._told = told
         self._max_items = max_items
         self._max_bytes = max_bytes
         self._tasks: deque[_Task] = deque()
@@ -71,15 +75,21 @@ class Writer:
         return len(self._tasks) + self._busy
 
     def offer(
-        self, run: Work[object], *, size: int, lost: Callable[[], None], written: Callable[[], None] | None = None
+        self,
+        run: Work[_T],
+        *,
+        size: int,
+        lost: Callable[[], None],
+        written: Callable[[_T], None] | None = None,
     ) -> bool:
         """Do it soon; False when too much waits already. Never blocks for longer than a few instructions.
 
-        `written` is called by the writer's thread when it is committed.
+        `written` is called by the writer's thread, with what `run` gave, when it is committed.
         """
         task = _Task(run, size, alone=False, lost=lost)
         if written is not None:
-            task.future.add_done_callback(lambda future: None if future.exception() else written())
+            tell: Callable[[Any], None] = written
+            task.future.add_done_callback(lambda future: None if future.exception() else tell(future.result()))
         with self._wake:
             if self._closing or self._offered >= self._max_items or self._bytes + size > self._max_bytes:
                 return False
@@ -159,15 +169,18 @@ class Writer:
 
     def _run(self, batch: list[_Task]) -> None:
         done: list[tuple[_Task, object]] = []
+        trouble: Exception | None = None
+        changes = self._connection.total_changes
         try:
             if batch[0].alone:
                 done.append((batch[0], batch[0].run(self._connection)))
             else:
                 self._connection.execute("BEGIN IMMEDIATE")
                 for task in batch:
-                    self._piece(task, done)
+                    trouble = self._piece(task, done) or trouble
                 self._connection.execute("COMMIT")
         except Exception as error:  # noqa: BLE001  # whatever breaks a transaction must not end the thread
+            trouble = error
             self._take_back()
             for task in batch:
                 if not task.future.done():
@@ -176,34 +189,40 @@ class Writer:
         else:
             for task, result in done:
                 task.future.set_result(result)
+        if trouble is not None or self._connection.total_changes > changes:
+            self._told(trouble)
         with self._wake:
             self._busy = 0
             self._bytes -= sum(task.bytes for task in batch)
             self._offered -= sum(task.lost is not _nobody for task in batch)
 
-    def _piece(self, task: _Task, done: list[tuple[_Task, object]]) -> None:
+    def _piece(self, task: _Task, done: list[tuple[_Task, object]]) -> Exception | None:
+        """Do one piece; the error, where it was the file's."""
+        trouble: Exception | None = None
         self._connection.execute("SAVEPOINT piece")
         try:
             done.append((task, task.run(self._connection)))
         except Exception as error:  # noqa: BLE001  # one piece's error belongs to whoever waits for it
             self._connection.execute("ROLLBACK TO piece")
             task.lost()
-            task.future.set_exception(
-                _unavailable(error) if isinstance(error, sqlite3.OperationalError) else error
-            )
+            trouble = error if isinstance(error, sqlite3.OperationalError) else None
+            task.future.set_exception(_unavailable(error) if trouble is not None else error)
         self._connection.execute("RELEASE piece")
+        return trouble
 
     def _take_back(self) -> None:
-        if self._connection.in_transaction:
+        with contextlib.suppress(sqlite3.Error):  # SQLite rolls back by itself on some errors
             self._connection.execute("ROLLBACK")
 
     def _tidy(self) -> None:
         try:
             if self._maintain(self._connection):
                 self.nudge()
-        except sqlite3.Error:
-            # Another process holds the file: the next time will do, and limits are kept a minute later.
+        except Exception as error:  # noqa: BLE001  # whatever it meets in the file must not end the thread
             self._take_back()
+            # Where another process holds the file, the next time will do, and limits are kept a minute later.
+            if not (isinstance(error, sqlite3.OperationalError) and "locked" in str(error)):
+                self._told(error)
 
 
 def _nobody() -> None:

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+import logging
+import resource
 import sqlite3
 import stat
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
 
 from collector.pipeline.clock import ManualClock
 from collector.review.case import CaseResult, OutcomeKind, Reason
+from collector.review.codec import BadCase
 from collector.review.labels import Draft, LabelKind
 from collector.review.options import Options
 from collector.review.query import Query, Subject, SubjectKind
 from collector.review.sqlite import SqliteStore
 from collector.review.store import StoreUnavailable
 from collector.review.writer import Writer
+from collector.telemetry.events import Events
 from collector.telemetry.instruments import Telemetry
+from collector.telemetry.metrics import REVIEW_CASE_OUTCOMES
 from tests.support.review_cases import NOON, a_case
 
 AGREE = Draft(LabelKind.AGREE, "agree", metric="faithfulness")
@@ -141,6 +147,67 @@ def test_a_case_that_is_too_large_is_dropped_and_counted(opened: Open, telemetry
     assert [row.id for row in store.find(Query()).rows] == ["small"]
     assert counted(telemetry, "groundwatch_review_cases_total", outcome="too_large") == 1
     assert counted(telemetry, "groundwatch_review_cases_total", outcome="stored") == 1
+
+
+@contextmanager
+def no_room_in(log: Path) -> Iterator[None]:
+    """No file may grow beyond the size of this one: how a full disk looks."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (log.stat().st_size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def test_a_disk_that_is_full_is_told_once_and_each_case_is_counted_once(
+    path: Path, clock: ManualClock, telemetry: Telemetry, caplog: pytest.LogCaptureFixture
+) -> None:
+    log = logging.getLogger("full disk")
+    store = SqliteStore(
+        path, Options(), clock=clock, telemetry=telemetry, events=Events(telemetry, clock, log, burst=99)
+    )
+    store.open()
+    store.put(a_case("before"))
+    store.flush()
+    lost: list[str] = []
+    with caplog.at_level(logging.INFO, logger=log.name):
+        with no_room_in(path.with_name(path.name + "-wal")):
+            for name in ("one", "two", "three"):
+                assert store.put(a_case(name), lambda: lost.append("ended"))
+                with suppress(StoreUnavailable):
+                    store.flush()
+        store.flush()  # writes nothing, and says nothing of what can be written
+        store.put(a_case("after"))
+        store.flush()
+    store.close()
+    told = [(record.__dict__["event"], record.levelname) for record in caplog.records]
+    assert told == [("review_not_written", "ERROR"), ("review_written_again", "INFO")]
+    assert str(path) in caplog.records[0].__dict__["fields"]["reason"]
+    outcomes = {
+        outcome: counted(telemetry, "groundwatch_review_cases_total", outcome=outcome)
+        for outcome in REVIEW_CASE_OUTCOMES
+    }
+    assert {name: count for name, count in outcomes.items() if count} == {"stored": 2, "failed": 3}
+    assert len(lost) == 3
+
+
+def test_a_case_that_can_not_be_read_any_more_stops_nothing(opened: Open, path: Path, clock: ManualClock) -> None:
+    """Its body is damaged, or has a word of a later version in it."""
+    store = opened(max_age_days=1)
+    store.put(a_case("damaged"))
+    store.put(a_case("whole"))
+    store.flush()
+    file = sqlite3.connect(path, isolation_level=None)
+    file.execute("UPDATE bodies SET body = x'00' WHERE n = (SELECT n FROM cases WHERE id = 'damaged')")
+    file.close()
+    with pytest.raises(BadCase):
+        store.get("damaged")
+    clock.advance(3 * DAY)
+    assert store.retain() == 2
+    store.put(a_case("later", ended_unix=NOON + 3 * DAY))
+    store.flush()
+    assert [row.id for row in store.find(Query(text="warranty")).rows] == ["later"]
 
 
 def test_a_case_that_is_no_json_does_not_take_others_along(opened: Open, telemetry: Telemetry) -> None:
@@ -438,6 +505,28 @@ def test_a_caller_does_not_wait_for_ever(tmp_path: Path) -> None:
         made.call(lambda _: None, timeout_seconds=0.01)
     gate.set()
     made.close(10)
+
+
+def test_maintenance_that_meets_an_error_does_not_end_the_thread(tmp_path: Path) -> None:
+    told: list[Exception | None] = []
+
+    def maintain(_: sqlite3.Connection) -> bool:
+        raise KeyError("odd row")
+
+    made = Writer(
+        lambda: sqlite3.connect(tmp_path / "db", isolation_level=None, check_same_thread=False),
+        maintain,
+        max_items=10,
+        max_bytes=1_000,
+        told=told.append,
+    )
+    made.start()
+    made.nudge()
+    for _ in range(3):
+        made.call(lambda _: None, timeout_seconds=10)
+    made.close(10)
+    assert told
+    assert all(isinstance(error, KeyError) for error in told)
 
 
 def test_room_is_given_back(tmp_path: Path) -> None:
