@@ -173,7 +173,8 @@ def _answer_items(base: str, task: Task, blocks: Mapping[str, str], passages: li
                 "label": _verdict(text, joined),
             }
         else:
-            labelled[item_id] = {"reason": "words", "label": "yes" if text in joined else "no"}
+            source = blocks.get(base.removeprefix("entailed_by_"), joined)  # the response or the reference
+            labelled[item_id] = {"reason": "words", "label": "yes" if text in source else "no"}
     return labelled
 
 

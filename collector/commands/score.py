@@ -7,6 +7,7 @@ import asyncio
 import json
 import os
 import sys
+from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -23,14 +24,15 @@ from collector.configfile import ConfigError
 from collector.extract.conventions.record import read_record
 from collector.extract.values import Json
 from collector.pipeline.workers import BatchFailedError, WorkerPool, WorkerStartError
+from collector.review.reference_rows import Finding, ReferenceThresholds, findings
 from scorers.catalog import DEFAULT_JUDGED, judged, runnable
 from scorers.errors import ScorerError
 from scorers.interaction import Interaction
 from scorers.judge.service import Judge
 from scorers.local import DEFAULT, build
-from scorers.outcome import Failed, Result
+from scorers.outcome import Failed, FailedReason, Result, Score
 from scorers.run import run_local
-from scorers.scorer import Tier
+from scorers.scorer import Kind, Tier
 
 _T = TypeVar("_T")
 _BATCH = {Tier.FAST: 32, Tier.FULL: 8}
@@ -42,14 +44,22 @@ _LONE = "backslashreplace"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         "Score records {id, question, contexts, response, reference?}, one JSON object a line. Prints one JSON object "
-        "a record on standard output: {id, results: [{scorer, kind, tier, outcome, score, raw, reason, evidence}]}. "
-        "Lines come as they are ready, not always in the order of the file."
+        "a record on standard output: {id, results: [{scorer, kind, tier, outcome, score, raw, reason, evidence}], "
+        "findings?}: what the judged scores of a record with a reference say went wrong, each row true or false. Lines "
+        "come as they are ready, not always in the order of the file."
     )
     parser.add_argument("file", metavar="FILE", help="JSON Lines; - for standard input")
     parser.add_argument(
-        "-o", "--output", type=Path, metavar="OUT", help="append to this file, leaving out ids it has"
+        "-o",
+        "--output",
+        type=Path,
+        metavar="OUT",
+        help="append to this file, leaving out ids it has; those of which a result failed are scored again, unless "
+        "the record is incomplete",
     )
-    parser.add_argument("--resume", type=Path, metavar="EARLIER", help="leave out the ids of an earlier output")
+    parser.add_argument(
+        "--resume", type=Path, metavar="EARLIER", help="leave out the ids of an earlier output, likewise"
+    )
     parser.add_argument(
         "--scorers", metavar="A,B", help="which scorers (default: all local, or the judge's defaults)"
     )
@@ -95,6 +105,7 @@ def run(args: argparse.Namespace) -> int:
                     "GROUNDWATCH_JUDGE_MODEL"
                 ]
             )
+        _check_files(args)
         with ExitStack() as stack:
             source: Iterable[bytes] = sys.stdin.buffer
             total = None
@@ -129,6 +140,7 @@ async def _score(job: _Job, args: argparse.Namespace, names: tuple[str, ...], so
         work = LocalJob(names or DEFAULT, tier, job.config.screening.calibration)
         await _local(job, records, work, workers=args.workers)
     job.progress.close()
+    sys.stderr.write(job.summary())
 
 
 class _Job:
@@ -141,6 +153,9 @@ class _Job:
         self.bad = 0
         self._output = output
         self._done = done
+        self._limits = ReferenceThresholds(faithfulness=config.estimates.diagnosis.judged.faithfulness)
+        self._told: Counter[Finding] = Counter()
+        self._true: Counter[Finding] = Counter()
 
     def records(self, lines: Iterable[bytes]) -> Iterator[Interaction]:
         """The records that are still to be scored; an unreadable one gets a line of its own and is passed over."""
@@ -163,8 +178,25 @@ class _Job:
     def write(self, interaction_id: str, results: Sequence[Result]) -> None:
         failed = any(isinstance(result.outcome, Failed) for result in results)
         self.bad += failed
-        self._write({"id": interaction_id, "results": [as_json(result) for result in results]})
+        line: dict[str, object] = {"id": interaction_id, "results": [as_json(result) for result in results]}
+        if rows := self._findings(results):
+            line["findings"] = rows
+        self._write(line)
         self.progress.step(failed=failed)
+
+    def _findings(self, results: Sequence[Result]) -> dict[Finding, bool]:
+        judged = [one for one in results if one.kind is Kind.JUDGED]
+        rows = findings(
+            {one.scorer: one.outcome.value for one in judged if isinstance(one.outcome, Score)}, self._limits
+        )
+        self._told.update(list(rows))
+        self._true.update(row for row, holds in rows.items() if holds)
+        return rows
+
+    def summary(self) -> str:
+        """What the records with a reference say went wrong, in how many; "" where none could tell."""
+        rows = [f"{row} {self._true[row]} of {told}" for row, told in self._told.items()]
+        return f"with a reference: {', '.join(rows)}\n" if rows else ""
 
     def lost(self, batch: Sequence[Interaction], error: BatchFailedError) -> None:
         for interaction in batch:
@@ -261,8 +293,18 @@ def _interaction(value: Json, config: Config) -> Interaction:
     return interaction
 
 
+def _check_files(args: argparse.Namespace) -> None:
+    if args.resume is not None and not args.resume.exists():
+        raise ConfigError([f"--resume {args.resume}: there is no such file; leave it out at the first run"])
+    for option in ("output", "resume"):
+        path: Path | None = getattr(args, option)
+        if path is not None and args.file != "-" and path.exists() and path.samefile(args.file):
+            raise ConfigError([f"--{option} {path}: is the file of records itself; name another"])
+
+
 def _done(path: Path | None) -> set[str]:
-    """The ids that an earlier output holds results of; a cut-off last line is no result."""
+    """The ids that an earlier output holds results of, which a later run can not better; a cut-off line is no
+    result."""
     if path is None or not path.exists():
         return set()
     done: set[str] = set()
@@ -272,6 +314,15 @@ def _done(path: Path | None) -> set[str]:
                 value = json.loads(line)
             except ValueError:
                 continue
-            if isinstance(value, dict) and value.get("results"):
+            if isinstance(value, dict) and value.get("results") and not any(map(_may_pass, value["results"])):
                 done.add(str(value.get("id")))
     return done
+
+
+def _may_pass(result: object) -> bool:
+    """Whether it failed for a reason that may be gone by now: a judge that was down, a deadline, a budget."""
+    return (
+        isinstance(result, dict)
+        and result.get("outcome") == "failed"
+        and result.get("reason") != FailedReason.INCOMPLETE
+    )

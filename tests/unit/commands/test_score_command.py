@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from collector.cli import main
+from scorers.testing import Fault
+from tests.support.judge import JudgeServer
 
 GOOD = {
     "id": "a",
@@ -74,6 +76,53 @@ def test_an_output_file_is_resumed_and_a_cut_off_line_is_done_again(tmp_path: Pa
     assert main(["score", str(path), "-o", str(output), "--no-progress"]) == 0
     ids = [json.loads(line)["id"] for line in output.read_text().splitlines() if line.endswith("}")]
     assert ids == ["a", "b"]
+
+
+def _judged(tmp_path: Path, judge: JudgeServer, records: Path, *more: str, **section: object) -> int:
+    config = tmp_path / "groundwatch.yaml"
+    config.write_text(json.dumps({"judge": judge.section(**section)}))
+    return main(["score", str(records), "--judge", "-c", str(config), "--no-progress", *more])
+
+
+def test_what_failed_is_scored_again_and_what_no_run_can_better_is_not(tmp_path: Path) -> None:
+    path, output = _file(tmp_path, GOOD, MADE_UP), tmp_path / "out.jsonl"
+    incomplete = [{"scorer": "faithfulness", "outcome": "failed", "reason": "incomplete", "score": None}]
+    output.write_text(json.dumps({"id": "b", "results": incomplete}) + "\n")
+    with JudgeServer() as judge:
+        judge.misbehave(Fault(status=402))
+        codes = [_judged(tmp_path, judge, path, "-o", str(output), "--scorers", "faithfulness") for _ in range(3)]
+    assert codes == [1, 0, 0]
+    lines = [(line["id"], _scores(line)["faithfulness"]) for line in _lines(output.read_text())]
+    assert lines == [("b", None), ("a", None), ("a", 1.0)]
+
+
+def test_a_record_with_a_reference_is_told_what_went_wrong(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    wrong = {**GOOD, "id": "w", "reference": "The office is open every day."}
+    right = {**GOOD, "id": "r", "reference": GOOD["response"]}
+    path = _file(tmp_path, wrong, right, {**GOOD, "id": "none"})
+    with JudgeServer() as judge:
+        assert _judged(tmp_path, judge, path, "--scorers", "faithfulness,factual_correctness") == 0
+    printed = capsys.readouterr()
+    by_id = {line["id"]: line.get("findings") for line in _lines(printed.out)}
+    assert by_id == {
+        "w": {"document_wrong": True, "own_memory": False},
+        "r": {"document_wrong": False, "own_memory": False},
+        "none": None,
+    }
+    assert printed.err == "with a reference: document_wrong 1 of 2, own_memory 0 of 2\n"
+
+
+def test_the_records_themselves_are_never_written_to(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = _file(tmp_path, GOOD)
+    before = path.read_bytes()
+    for option in ("-o", "--resume"):
+        assert main(["score", str(path), option, str(path)]) == 2
+        assert "is the file of records itself; name another" in capsys.readouterr().err
+    assert main(["score", str(path), "--resume", str(tmp_path / "nowhere")]) == 2
+    assert "nowhere: there is no such file; leave it out at the first run" in capsys.readouterr().err
+    assert path.read_bytes() == before
 
 
 def test_half_a_surrogate_pair_in_a_record_is_replaced(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
