@@ -26,12 +26,15 @@ def run(args: argparse.Namespace) -> int:
     # The stages' packages are imported only when the configuration is known to be good.
     from collector.app import build
     from collector.parts import StartError
+    from collector.pipeline.garbage import collect_less_often
     from collector.pipeline.lock import StateDirError
     from collector.pipeline.workers import WorkerStartError
 
     async def serve() -> int:
         announce = (lambda _: None) if args.quiet else sys.stderr.write
-        code = await build(config, os.environ, announce=announce, reread=lambda: read_config(args)).run()
+        service = build(config, os.environ, announce=announce, reread=lambda: read_config(args))
+        collect_less_often()
+        code = await service.run()
         if code:
             # Forced: the interpreter's own end would wait for threads and for workers, which ignore signals. They
             # end when this process is gone; the mark in the state directory stays, as after any loss.

@@ -22,6 +22,8 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from typing import Generic, TypeVar
 
+from collector.pipeline.garbage import collect_less_often
+
 _In = TypeVar("_In")
 _Out = TypeVar("_Out")
 Handler = Callable[[list[_In]], list[_Out]]
@@ -67,6 +69,7 @@ def _serve(channel: Connection, factory: Factory[_In, _Out], niceness: int) -> N
     except BaseException as error:  # noqa: BLE001  # whatever it is, the parent must learn of it
         channel.send((_UNFIT, f"{type(error).__name__}: {error}"))
         return
+    collect_less_often()
     channel.send((_READY, None))
     while True:
         try:

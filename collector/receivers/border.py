@@ -119,12 +119,19 @@ class Border:
                     receipts.setdefault(name, []).append(receipt)
         refusal = self._intake.offer(Batch(Signal.TRACES, groups, receipts=receipts)) if groups else None
         answers: list[Accepted | Refused] = []
+        taken: list[tuple[Batch, int]] = []
         for (body, _), batch in zip(bodies, read, strict=True):
             if isinstance(batch, Refused):
                 answers.append(batch)
+            elif refusal is not None and batch.groups:
+                self._count_received([batch])
+                answers.append(self._refuse_items(batch, refusal))
             else:
-                refused = self._count(batch, refusal if len(batch) else None)
-                answers.append(refused if refused is not None else self._accept(batch, len(body)))
+                taken.append((batch, len(body)))
+                answers.append(_answer(batch))
+        if taken:
+            self._count_received([batch for batch, _ in taken])
+            self._count_accepted(taken)
         return answers
 
     async def receive(self, body: bytes, signal: Signal, encoding: Encoding) -> Accepted | Refused:
@@ -167,8 +174,9 @@ class Border:
         if isinstance(batch, Refused):
             return batch
         batch.receipt, batch.kept = receipt, kept
-        refused = self._count(batch, self._intake.offer(batch) if len(batch) else None)
-        return refused if refused is not None else batch
+        refusal = self._intake.offer(batch) if len(batch) else None
+        self._count_received([batch])
+        return batch if refusal is None else self._refuse_items(batch, refusal)
 
     def _read(self, body: bytes, signal: Signal, encoding: Encoding) -> Batch | Refused:
         try:
@@ -178,34 +186,43 @@ class Border:
         except UnreadableRequest as error:
             return self.refuse(signal, Refused(Reason.UNREADABLE, str(error)))
 
-    def _count(self, batch: Batch, refusal: Refusal | None) -> Refused | None:
-        """Count what was offered, by what was said to it."""
-        children = self._children[batch.signal]
-        count = len(batch)
-        children.received.inc(count + batch.rejected)
-        if batch.rejected:
-            children.malformed.inc(batch.rejected)
-        if refusal is None:
-            return None
-        children.items_refused.inc(count)
+    def _count_received(self, batches: Sequence[Batch]) -> None:
+        """Count the items of requests of one signal, whatever becomes of them."""
+        children = self._children[batches[0].signal]
+        rejected = sum(batch.rejected for batch in batches)
+        children.received.inc(sum(map(len, batches)) + rejected)
+        if rejected:
+            children.malformed.inc(rejected)
+
+    def _refuse_items(self, batch: Batch, refusal: Refusal) -> Refused:
+        self._children[batch.signal].items_refused.inc(len(batch))
         return self.refuse(
             batch.signal, Refused(Reason(refusal.reason), retry_after_seconds=refusal.retry_after_seconds)
         )
 
     def _accept(self, batch: Batch, size: int) -> Accepted:
-        children = self._children[batch.signal]
-        children.bytes.inc(size)
-        if batch.rejected:
-            children.partial.inc()
-            return Accepted(batch.rejected, batch.rejected_reason)
-        children.accepted.inc()
-        return _ALL
+        self._count_accepted([(batch, size)])
+        return _answer(batch)
+
+    def _count_accepted(self, taken: Sequence[tuple[Batch, int]]) -> None:
+        """Count requests of one signal, and their bytes, that are safe downstream."""
+        children = self._children[taken[0][0].signal]
+        children.bytes.inc(sum(size for _, size in taken))
+        partial = sum(batch.rejected > 0 for batch, _ in taken)
+        if partial:
+            children.partial.inc(partial)
+        if partial < len(taken):
+            children.accepted.inc(len(taken) - partial)
 
     def refuse(self, signal: Signal, refused: Refused) -> Refused:
         """Count a refusal."""
         self._children[signal].refused.inc()
         self._by_reason[refused.reason].inc()
         return refused
+
+
+def _answer(batch: Batch) -> Accepted:
+    return Accepted(batch.rejected, batch.rejected_reason) if batch.rejected else _ALL
 
 
 def _closed_by(spool: Spool) -> Refused | None:

@@ -89,11 +89,12 @@ class Feed:
         message, receipt = waiting[0]
         value = message.value or _NO_VALUE
         if kind.content is Content.REQUEST:
-            refused = self._answered(
-                waiting[0], kind, self._border.take(value, kind.signal, kind.encoding, receipt)
-            )
+            answer = self._border.take(value, kind.signal, kind.encoding, receipt)
+            refused = self._answered(waiting[0], kind, answer)
             if refused is not None:
                 return refused
+            if isinstance(answer, Accepted):
+                self._outcomes["taken"].inc()
         elif kind.content is Content.RECORD:
             self._record(message, value, receipt)
         elif kind.content is Content.UNREADABLE:
@@ -124,15 +125,20 @@ class Feed:
                 break
             taken.append(one)
         bodies = [(one.message.value or _NO_VALUE, one.receipt) for one in taken]
-        for one, answer in zip(taken, self._border.take_spans(bodies, kind.encoding), strict=True):
-            refused = self._answered(one, kind, answer)
-            if refused is not None:
-                return refused  # of those that can be read all are taken, or none, and a poisonous one is popped alone
-            waiting.popleft()
+        accepted = 0
+        try:
+            for one, answer in zip(taken, self._border.take_spans(bodies, kind.encoding), strict=True):
+                refused = self._answered(one, kind, answer)
+                if refused is not None:
+                    return refused  # of those that can be read all are taken, or none; a poisonous one is popped alone
+                accepted += isinstance(answer, Accepted)
+                waiting.popleft()
+        finally:
+            self._outcomes["taken"].inc(accepted)
         return None
 
     def _answered(self, one: Waiting, kind: Kind, answer: Accepted | Refused) -> Refused | None:
-        """What was said to one request: count it and let go of its receipt, unless it is to be tried again."""
+        """What was said to one request: let go of its receipt, unless it is to be tried again."""
         message, receipt = one
         if isinstance(answer, Refused):
             if answer.row.retryable:
@@ -141,7 +147,6 @@ class Feed:
             return None
         if self._options.keys_checked and self._keys.wants(message.topic):
             self._look(message, message.value or _NO_VALUE, kind)
-        self._outcomes["taken"].inc()
         receipt.release()
         return None
 
