@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from sys import getsizeof
 
 from collector.records.decision import Fate
 from collector.records.diagnosis import Diagnosis
@@ -210,6 +211,23 @@ class Case:
             return found.get(kind)
         judged = found.get(Kind.JUDGED)
         return judged if judged is not None else found.get(Kind.LOCAL)
+
+
+def text_bytes(interaction: Interaction) -> int:
+    """About the bytes of memory that its texts take, those in its passages' metadata too."""
+    passages = interaction.contexts or ()
+    texts = [interaction.question, interaction.response, interaction.reference]
+    texts += [passage.text for passage in passages] + [turn.text for turn in interaction.history]
+    return sum(getsizeof(text) for text in texts if text) + sum(_bytes_of(one.metadata) for one in passages)
+
+
+def _bytes_of(value: object) -> int:
+    """Redaction lets values be 16 levels deep at most."""
+    if isinstance(value, Mapping):
+        return sum(_bytes_of(key) + _bytes_of(one) for key, one in value.items())
+    if isinstance(value, list | tuple):
+        return sum(map(_bytes_of, value))
+    return getsizeof(value)
 
 
 def merge(old: Case, new: Case) -> Case:

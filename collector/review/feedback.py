@@ -48,8 +48,10 @@ class FeedbackIntake:
         case = await asyncio.to_thread(self._kept, case_id, trace_id, response_id)
         if case is None:
             return self._picker.count_feedback("unknown")
-        pick = Pick(Reason.FEEDBACK, now, detail=feedback.name)
-        self._store.put(replace(case, picks=(*case.picks, pick), feedback=(feedback,)))
+        picks = case.picks
+        if self._picker.complains(feedback):
+            picks = (*picks, Pick(Reason.FEEDBACK, now, detail=feedback.name))
+        self._store.put(replace(case, picks=picks, feedback=(feedback,)))
         return self._picker.count_feedback("attached")
 
     def failed(self) -> None:

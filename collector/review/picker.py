@@ -120,15 +120,18 @@ class Picker:
         if remembered is None:
             return None
         settled = remembered.settled
-        good = feedback.score is not None and feedback.score > self._options.feedback_score
         pick = None
-        if not good:
+        if self.complains(feedback):
             pick = self._pick(Reason.FEEDBACK, settled.segments, self._options.feedback_per_day, feedback.name)
         if pick is None and not remembered.kept:
             return self.count_feedback("content")
         self._store.put(self._builder.case(settled, [pick] if pick else [], feedback=[feedback]))
         remembered.kept = True
         return self.count_feedback("picked" if pick else "attached")
+
+    def complains(self, feedback: Feedback) -> bool:
+        """Whether it is a reason to look at the answer; what has no score may be one."""
+        return feedback.score is None or feedback.score <= self._options.feedback_score
 
     def forget(self, subject: Subject) -> None:
         """Drop what is remembered of a subject that is to be erased; from any thread."""

@@ -18,7 +18,7 @@ _REMEMBERED_MINUTES = 60
 
 class Quotas:
     """At most `per_day` a key in any 24 hours, and about a twelfth of that in any hour. Keys over `max_keys` share
-    one; each holds at most `per_day` times."""
+    one with those of the same quota; each holds at most `per_day` times."""
 
     def __init__(self, clock: Clock, *, max_keys: int) -> None:
         self._clock = clock
@@ -30,7 +30,7 @@ class Quotas:
         if per_day <= 0:
             return False
         if key not in self._taken and len(self._taken) >= self._max_keys:
-            key = None
+            key = per_day
         taken = self._taken.setdefault(key, deque(maxlen=per_day))
         now = self._clock.monotonic()
         per_hour = math.ceil(per_day / _HOURS_AT_LEAST)

@@ -7,6 +7,7 @@ from collections import OrderedDict
 from dataclasses import dataclass, replace
 
 from collector.records.settled import Settled
+from collector.review.case import text_bytes
 from collector.review.query import Subject, SubjectKind
 
 _OVERHEAD_BYTES = 8_192
@@ -41,7 +42,7 @@ class Recent:
         with self._lock:
             if case_id in self._by_id:
                 self._drop(case_id)
-            self._by_id[case_id] = Remembered(replace(settled, receipt=None), size, kept)
+            self._by_id[case_id] = Remembered(_needed(settled), size, kept)
             self._bytes += size
             for name in _names(settled):
                 self._names[name] = case_id
@@ -89,9 +90,11 @@ def _names(settled: Settled) -> list[tuple[str, str]]:
     return [*names, ("response", found.response_id)] if found.response_id else names
 
 
+def _needed(settled: Settled) -> Settled:
+    """What a case is made of: not the passages that were retrieved and not used, which may be a hundred times as many,
+    nor the resource."""
+    return replace(settled, receipt=None, found=replace(settled.found, unused_passages=(), resource={}))
+
+
 def _size(settled: Settled) -> int:
-    interaction = settled.found.interaction
-    texts = [interaction.question, interaction.response, interaction.reference]
-    texts += [passage.text for passage in interaction.contexts or ()]
-    texts += [turn.text for turn in interaction.history]
-    return _OVERHEAD_BYTES + sum(len(text) for text in texts if text)
+    return _OVERHEAD_BYTES + text_bytes(settled.found.interaction)

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from collector.pipeline.clock import Clock
 from collector.review import rows
-from collector.review.case import Case, Reason
+from collector.review.case import Case, Reason, text_bytes
 from collector.review.erasure import clear_log, erase
 from collector.review.facets import facets
 from collector.review.labels import Draft, Label, LabelKind, checked, last_undoable
@@ -338,11 +338,7 @@ def _make_private(path: Path) -> None:
 
 def _size(case: Case) -> int:
     """About the bytes that a case holds in memory."""
-    interaction = case.interaction
-    texts = [interaction.question, interaction.response, interaction.reference]
-    texts += [passage.text for passage in interaction.contexts or ()]
-    texts += [turn.text for turn in interaction.history]
-    return _CASE_OVERHEAD_BYTES + sum(len(text) for text in texts if text)
+    return _CASE_OVERHEAD_BYTES + text_bytes(case.interaction)
 
 
 def _expected(connection: sqlite3.Connection, case_id: str, revision: int | None) -> tuple[int, Case]:

@@ -21,10 +21,12 @@ from collector.review.memory import MemoryStore
 from collector.review.options import ControlOptions, PickOptions
 from collector.review.picker import Picker, Puts
 from collector.review.query import Query, Sort
+from collector.review.quotas import Quotas
+from collector.review.recent import Recent
 from collector.sampling.hashing import Uniform
 from collector.telemetry import metrics
 from collector.telemetry.instruments import Telemetry
-from scorers.interaction import Interaction
+from scorers.interaction import Interaction, Passage
 from scorers.scorer import Kind
 from tests.support.review_cases import NOON
 from tests.support.review_settled import FAILED, REFUSED, a_result, a_settled
@@ -400,7 +402,7 @@ def test_a_trace_stands_for_its_latest_interaction() -> None:
 
 @pytest.mark.parametrize(
     "bound",
-    [{"recent_interactions": 3}, {"recent_bytes": 3 * 8_300}, {"recent_interactions": 3, "low_per_day": 0}],
+    [{"recent_interactions": 3}, {"recent_bytes": 3 * 8_600}, {"recent_interactions": 3, "low_per_day": 0}],
 )
 def test_what_is_remembered_is_bounded(bound: dict[str, int]) -> None:
     made = bench(**bound)
@@ -422,6 +424,46 @@ def test_one_interaction_larger_than_all_memory_is_not_remembered() -> None:
     made.picker.settle(a_settled("b", judged={"f": 1.0}, question="x" * 30_000, trace_ids=("t-b",)))
     assert made.picker.feedback(Feedback(NOON, 0.0), case_id="b") is None
     assert made.picker.feedback(Feedback(NOON, 0.0), case_id="a") == "picked"
+
+
+def test_memory_is_bounded_whatever_was_retrieved_beside_the_contexts() -> None:
+    """A hundred passages that were retrieved and not used, and metadata, count or are not kept."""
+    found = a_settled("a", judged={"f": 1.0}).found
+    unused = tuple(Passage("x" * 100_000, id=f"{n}") for n in range(50))
+    recent = Recent(max_items=10, max_bytes=20_000)
+    settled = replace(a_settled("a", judged={"f": 1.0}), found=replace(found, unused_passages=unused))
+    recent.add(settled, kept=False)
+    held = recent.find(case_id="a")
+    assert held is not None
+    assert held.settled.found == found
+    heavy = replace(
+        found.interaction, contexts=(Passage("text", metadata={"page": ["y" * 10_000, "z" * 10_000]}),)
+    )
+    recent.add(replace(settled, found=replace(found, interaction=replace(heavy, id="b"))), kept=False)
+    assert recent.find(case_id="b") is None
+
+
+def test_keys_beyond_the_bound_keep_to_their_own_quota() -> None:
+    clock = ManualClock()
+    quotas = Quotas(clock, max_keys=0)
+    taken = dict.fromkeys((12, 120), 0)
+    for _ in range(24 * 6):
+        for per_day in taken:
+            taken[per_day] += sum(quotas.take(f"segment {n}", per_day) for n in range(20))
+        clock.advance(599)
+    assert taken == {12: 12, 120: 120}
+
+
+async def test_late_praise_makes_no_reason_to_look() -> None:
+    """As feedback that comes while the interaction is remembered does not."""
+    made = bench(recent_interactions=0)
+    intake = FeedbackIntake(made.picker, made.store, made.clock, redact=str)
+    made.picker.settle(a_settled("a", judged={"f": 0.0}, trace_ids=("t-1",)))
+    assert await intake.take(score=1.0, trace_id="t-1") == "attached"
+    assert made.reasons("a") == {Reason.LOW_SCORE}
+    case = made.store.get("a")
+    assert case is not None
+    assert [one.score for one in case.feedback] == [1.0]
 
 
 async def test_feedback_finds_a_case_that_memory_has_forgotten() -> None:
