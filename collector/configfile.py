@@ -75,7 +75,7 @@ def _read_file(path: Path, environment: Mapping[str, str], source: _Source, prob
     try:
         node = yaml.compose(text, Loader=yaml.SafeLoader)
         values = yaml.safe_load(text)
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ValueError, RecursionError) as error:  # ValueError: a day that no month has
         mark = getattr(error, "problem_mark", None)
         line = f":{mark.line + 1}" if mark else ""
         problems.append(f"{path}{line}: is not valid YAML: {getattr(error, 'problem', None) or error}")
@@ -87,10 +87,13 @@ def _read_file(path: Path, environment: Mapping[str, str], source: _Source, prob
             f"{path}:1: must be a mapping of sections, is {values!r:.60}: see `groundwatch config --example`"
         )
         return
-    problems.extend(f"{path}:{place}" for place in _twice(node, ()))
-    source.values.update(_resolve(values, path, environment, problems))
-    for location, line_number in _lines(node, ()):
-        source.places[location] = f"{path}:{line_number}"
+    try:
+        problems.extend(f"{path}:{place}" for place in _twice(node, ()))
+        source.values.update(_resolve(values, path, environment, problems))
+        for location, line_number in _lines(node, ()):
+            source.places[location] = f"{path}:{line_number}"
+    except RecursionError:
+        problems.append(f"{path}: a part of it holds itself by an alias (*name): write out what is meant")
 
 
 def _why(error: OSError | UnicodeDecodeError) -> str:
@@ -172,7 +175,7 @@ def _read_environment(
             continue
         try:
             value = yaml.safe_load(environment[name])
-        except yaml.YAMLError:
+        except (yaml.YAMLError, ValueError, RecursionError):
             value = environment[name]
         here = source.values
         for key in location[:-1]:
@@ -209,9 +212,18 @@ def _explain(model: type[BaseModel], source: _Source, item: dict[str, Any]) -> s
     if kind == "missing":
         return f"{where}: is required; add it (see `groundwatch config --example`)"
     message = str(item["msg"]).removeprefix("Value error, ")
+    if kind == "model_type":
+        message = f"must be a mapping of {', '.join(sorted(_fields_at(model, location)))}"
     value = item.get("input")
     shown = f" (is {value!r:.80})" if not isinstance(value, dict | BaseModel) else ""
-    return f"{where}: {message[0].lower()}{message[1:]}{shown}"
+    if shown and any(_SECRET.fullmatch(str(part)) for part in location):
+        shown = " (its value is not shown: it may be a secret)"
+    return f"{where}: {message[0].lower()}{message[1:]}{_LOGIN.sub('//...@', shown)}"
+
+
+_SECRET = re.compile(r"(?:.*_)?(?:password|secret)s?|api_key|tokens?|headers")
+"""Settings that hold secrets, or are easily given one in the place of where it is read from."""
+_LOGIN = re.compile(r"//[^/\s@]*@")
 
 
 def _fields_at(model: type[BaseModel], location: Location) -> set[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -145,6 +146,41 @@ def test_a_setting_that_stands_twice_is_named_with_both_lines(tmp_path: Path) ->
         f"{path}:3: sampling.inner.port: is set in line 3 already; put both into one",
         f"{path}:5: sampling: is set in line 1 already; put both into one",
     ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "judge: {base_url: 'http://j/v1', model: m, api_key: HUNTER2}",
+        "judge: {base_url: 'http://me:HUNTER2@j/v1', model: m}",
+        "receivers: {tokens: [HUNTER2]}",
+        "receivers: {kafka: {brokers: 'b:1', topics: t, sasl: {username: u, password: HUNTER2}}}",
+        "export: {otlp: {endpoint: 'http://c:4317', headers: {authorization: [HUNTER2]}}}",
+    ],
+)
+def test_a_secret_in_the_wrong_place_is_not_repeated(tmp_path: Path, text: str) -> None:
+    """The message goes to a terminal or a log; it says where the secret is to be given."""
+    with pytest.raises(ConfigError) as raised:
+        load(Config, _write(tmp_path, text), {})
+    assert "HUNTER2" not in str(raised.value)
+    assert str(raised.value).startswith(str(tmp_path))
+
+
+def test_a_mapping_that_is_missing_is_named_by_what_belongs_in_it(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError) as raised:
+        load(Root, _write(tmp_path, "sampling: 5\n"), {})
+    (problem,) = raised.value.problems
+    assert problem.endswith("sampling: must be a mapping of base_url, inner, rate (is 5)")
+
+
+@pytest.mark.parametrize("text", ["seed: 2001-99-99\n", "sampling: &x [*x]\n"])
+def test_what_yaml_itself_stumbles_over_is_told(tmp_path: Path, text: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(str(tmp_path))):
+        load(Root, _write(tmp_path, text), {})
+
+
+def test_a_variable_that_is_no_yaml_is_a_text() -> None:
+    assert load(Root, None, {"GROUNDWATCH_SEED": "2001-99-99"}).seed == "2001-99-99"
 
 
 def test_yamls_own_merging_of_mappings_is_no_repetition(tmp_path: Path) -> None:
