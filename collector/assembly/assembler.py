@@ -107,13 +107,15 @@ class Assembler:
 
     def explain(self, trace_id: str) -> str | None:
         """What is known of a trace here, as a sentence; None when nothing is."""
-        name = bytes.fromhex(trace_id)
+        try:
+            name = bytes.fromhex(trace_id)
+        except ValueError:
+            return None  # anybody may ask for anything
         trace = self._apart.get(name)
         if trace is not None:
             return trace.described(self._clock.monotonic())
         if self._cold.is_open(name):
-            age = self._clock.monotonic() - self._cold.opened_at(name)
-            return f"open for {age:.0f} s, no hint seen"
+            return f"open for {self._clock.monotonic() - self._cold.opened_at(name):.0f} s, no hint seen"
         if name in self._closed:
             return "closed; later spans of it are counted late"
         if name in self._closed_unhinted or self._cold.is_closed(name):

@@ -342,3 +342,24 @@ def test_cold_spans_keep_their_resource_too() -> None:
     bench.pass_time(10)
     came_under = {item.resource[-1] for item in bench.released[0].spans if item.cut}
     assert came_under == {1, 2, 3}
+
+
+def test_what_is_known_of_a_trace_is_told_at_each_of_its_times() -> None:
+    bench = Bench()
+
+    def told(number: int) -> str | None:
+        return bench.assembler.explain(trace_id(number).hex())
+
+    bench.offer(span(1, 1), span(2, 2, 1, hint=HINT))
+    bench.pass_time(3)
+    assert told(1) == "open for 3 s, no hint seen"
+    assert told(2) == "open for 3 s with 1 spans and 0 log records, a hint was seen, no local root yet"
+    bench.pass_time(60)
+    assert told(1) == "closed without a hint: no span held anything that a configured convention reads"
+    assert told(2) == "closed; later spans of it are counted late"
+    assert told(3) is None
+
+
+@pytest.mark.parametrize("name", ["no hex", "0af", "", "topic/0/7", "٣٣"])
+def test_what_is_no_trace_id_is_not_known(name: str) -> None:
+    assert Bench().assembler.explain(name) is None
