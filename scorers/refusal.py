@@ -8,6 +8,7 @@ asked. Sentences that only accompany a refusal (apologies, "please contact suppo
 
 from __future__ import annotations
 
+import functools
 import re
 import unicodedata
 from dataclasses import dataclass
@@ -368,10 +369,22 @@ def _compiled(pattern: str) -> re.Pattern[str]:
     return re.compile(_fold(pattern))
 
 
-_RULES = {
-    lang: tuple((f"{lang}:{name}", _compiled(pattern)) for name, pattern in rows)
-    for lang, rows in _REFUSALS.items()
-}
+# Compiled when first asked for: most processes meet few of the languages, and the main one judges no refusal.
+@functools.cache
+def _rules(lang: str) -> tuple[tuple[str, re.Pattern[str]], ...]:
+    return tuple((f"{lang}:{name}", _compiled(pattern)) for name, pattern in _REFUSALS[lang])
+
+
+@functools.cache
+def _fillers() -> tuple[re.Pattern[str], ...]:
+    return tuple(map(_compiled, _FILLER))
+
+
+@functools.cache
+def _hedges() -> tuple[re.Pattern[str], ...]:
+    return tuple(map(_compiled, _HEDGES))
+
+
 _HINTS = {
     # no rule of a language can match a text without one of these; looked for before any of its rules
     "en": _compiled(
@@ -389,8 +402,6 @@ _HINTS = {
     "ru": re.compile("[\u0400-\u04ff]"),
 }
 _HINTS_IN_ASCII = {lang: hint for lang, hint in _HINTS.items() if lang in ("en", "de", "fr", "es")}
-_FILLERS = tuple(_compiled(pattern) for pattern in _FILLER)
-_HEDGE = tuple(_compiled(pattern) for pattern in _HEDGES)
 _CONTRASTS = _compiled(_CONTRAST)
 _SPLIT = re.compile(r"[.!?]+(?=\s|$)|[。؟।…]+|[!?]+|\n+")
 
@@ -431,7 +442,7 @@ def noncommittal(text: str) -> Noncommittal:
         if opens or refusing >= _MOSTLY * (refusing + other):
             return Noncommittal("unsure", first_rule)
         return Noncommittal("no", "answer_with_caveat")
-    if len(sentences) <= 2 and any(rule.search(sentence) for sentence in sentences for rule in _HEDGE):
+    if len(sentences) <= 2 and any(rule.search(sentence) for sentence in sentences for rule in _hedges()):
         return Noncommittal("unsure", "hedge")
     if not cut and all(_is_filler(sentence) for sentence in sentences):
         return Noncommittal("unsure", "only_filler")
@@ -443,11 +454,11 @@ def _refusal_in(sentence: str) -> tuple[str, re.Match[str]] | None:
     for lang, hint in (_HINTS_IN_ASCII if sentence.isascii() else _HINTS).items():
         if hint.search(sentence) is None:
             continue
-        for name, rule in _RULES[lang]:
+        for name, rule in _rules(lang):
             if match := rule.search(sentence):
                 return name, match
     return None
 
 
 def _is_filler(sentence: str) -> bool:
-    return any(filler.search(sentence) for filler in _FILLERS)
+    return any(filler.search(sentence) for filler in _fillers())
