@@ -112,7 +112,9 @@ class JudgeOptions(_Model):
     window_tokens: int = Field(
         default=16_000, ge=1024, description="The judge's context window in tokens, prompt and reply together."
     )
-    max_output_tokens: int = Field(default=2048, ge=128, description="Tokens of one reply, at most.")
+    max_output_tokens: int = Field(
+        default=2048, ge=128, description="Tokens of one reply, at most; never more than half of window_tokens."
+    )
     max_calls: int = Field(
         default=100, ge=1, description="Judge calls for one interaction, re-asks and windows included, at most."
     )

@@ -114,6 +114,7 @@ class _Session:
         self._contents: dict[object, str] = {}
         self._by_rank = dict(material.passages)
         self._calls_left = planner._options.max_calls
+        self._most_output = min(planner._options.max_output_tokens, planner._chat.window_tokens // 2)
 
     async def round(self, wanted: Mapping[str, tuple[str, Question]]) -> None:
         owners = {key: owner for key, (owner, _) in wanted.items()}
@@ -137,7 +138,7 @@ class _Session:
             open_questions,
             self._material,
             fused=self._options.plan == "fused",
-            max_output_tokens=self._options.max_output_tokens,
+            max_output_tokens=self._most_output,
         )
         for call in calls[max(0, self._calls_left) :]:
             gathered.update(_failed(call, self._too_many()))
@@ -230,7 +231,7 @@ class _Session:
     async def _answer(self, call: Call, tries: _Tries) -> dict[str, Answer]:
         """Answers to one call's questions, re-asked and cut in windows as needed."""
         form = render(call)
-        most = self._options.max_output_tokens
+        most = self._most_output
         output_tokens = most if tries.roomy else min(form.output_tokens, most)
         prompt_tokens = estimate_tokens(form.system) + estimate_tokens(form.user)
         if prompt_tokens + output_tokens > self._chat.window_tokens and tries.splits:

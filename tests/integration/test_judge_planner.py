@@ -383,6 +383,14 @@ async def test_a_window_that_the_endpoint_names_is_learned() -> None:
     assert isinstance(results["context_relevance"].outcome, Score)
 
 
+async def test_a_small_window_leaves_room_for_the_reply_that_was_cut() -> None:
+    cut = Fault(content='{"claims": ["The hotel', finish_reason="length")
+    (results,) = await score(
+        ScriptedJudge(faults=[cut]), interaction(), scorers=["faithfulness"], window_tokens=2048
+    )
+    assert value(results["faithfulness"]) == 1.0
+
+
 async def test_a_question_that_is_too_long_by_itself_is_unscored() -> None:
     given = interaction(question="why " * 5000, contexts=["x"])
     (results,) = await score(ScriptedJudge(), given, window_tokens=2000, max_output_tokens=500)
