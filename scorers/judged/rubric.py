@@ -24,6 +24,7 @@ from scorers.judged.base import (
     result,
 )
 from scorers.judged.passages import passage_items
+from scorers.needs import unmet
 from scorers.outcome import Failed, NotApplicable, NotApplicableReason, Outcome, Result, Score
 from scorers.scorer import Direction
 
@@ -157,10 +158,11 @@ class Rubric:
         if self._nothing_found(interaction) or self._key in answers:
             return asked
         per_passage = options.per == "passage"
+        known = [part for part in options.optional if unmet((part,), interaction) is None]
         question = Labelling(
             self._key,
             self._prompt,
-            frozenset((*options.needs, *options.optional)),
+            frozenset((*options.needs, *known)),
             tuple(self._values),
             items=passage_items(interaction) if per_passage else (),
             by_passage=per_passage,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 
@@ -330,6 +331,24 @@ def test_a_rubric_says_what_is_wrong_with_it() -> None:
     ):
         with pytest.raises(ValueError, match=r"rubric|Rubric|validation error"):
             options(**wrong)
+
+
+def test_an_optional_part_is_shown_only_where_it_is_known_and_whole() -> None:
+    rubric = Rubric(
+        RubricOptions(
+            name="tone", text="Is the response polite?", needs=(Field.RESPONSE,), optional=(Field.CONTEXTS,)
+        )
+    )
+    given = interaction()
+    for one, shown in (
+        (given, True),
+        (replace(given, contexts=()), True),
+        (replace(given, contexts=None), False),
+        (replace(given, damage={Field.CONTEXTS: Damage.TRUNCATED}), False),
+    ):
+        (question,) = rubric.questions(one, {})
+        assert isinstance(question, Labelling)
+        assert (Field.CONTEXTS in question.needs) == shown
 
 
 # --- what a scorer needs -------------------------------------------------------------------------------------
