@@ -227,6 +227,7 @@ class Budget:
         """Raise `BudgetExhausted`, naming period and limit, where one is reached."""
         for name in self._limits:
             if (blown := self._blown(name)) is not None:
+                self._tell(name)
                 raise BudgetExhausted(f"the judge budget of this {name} is spent ({blown})")
 
     def spend(self, *, tokens: int, usd: float | None) -> None:
@@ -235,8 +236,11 @@ class Budget:
             spent.calls += 1
             spent.tokens += tokens
             spent.usd += usd or 0.0
-            share = max((s for _, s in self._shares(name)), default=0.0)
-            self._observer.budget(period=name, spent_share=share, blown=share >= 1.0)
+            self._tell(name)
+
+    def _tell(self, name: str) -> None:
+        share = max((s for _, s in self._shares(name)), default=0.0)
+        self._observer.budget(period=name, spent_share=share, blown=share >= 1.0)
 
     def spent(self) -> dict[str, tuple[int, int, int, float]]:
         """By period: its number, and the calls, tokens and US dollars spent in it."""

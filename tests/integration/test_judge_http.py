@@ -419,6 +419,13 @@ async def test_the_fuse_blows_and_mends_with_the_next_period(period: str, limit:
         assert len(b.server.received) > before
 
 
+async def test_a_budget_of_nothing_is_told_as_spent() -> None:
+    async with bench(ScriptedJudge(), budget={"day": {"calls": 0}}) as b:
+        assert failed(await b.faithfulness()) is FailedReason.BUDGET
+        assert b.watching.blown
+        assert not b.watching.calls
+
+
 async def test_a_rejected_key_is_read_again_once(tmp_path: Path) -> None:
     key = tmp_path / "key"
     key.write_text("old\n")
