@@ -36,7 +36,7 @@ class Match(Strict):
     regex: Texts = Field(
         default=(),
         description="Matches when one of these fits the whole value. No back-references or look-around, no repeated "
-        "group that holds a repeat or alternatives, at most two unbounded repeats.",
+        "group that holds a repeat or alternatives, at most two unbounded or wide repeats.",
     )
     ignore_case: bool = Field(default=False, description="Compare without regard to case.")
 

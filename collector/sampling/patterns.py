@@ -9,7 +9,12 @@ from fnmatch import translate
 MAX_VALUE_CHARS = 256
 """Values are cut to this before they are compared."""
 _MAX_UNBOUNDED = 2
+_WIDE = 10
+"""A repeat that may differ by more than so many times counts as unbounded."""
+_MAX_WAYS = 1000
+"""In how many ways all narrower repeats together may divide a text."""
 _MAX_PATTERN_CHARS = 500
+_REPEAT = re.compile(r"[*+?]|\{(?P<least>\d*)(?P<comma>,?)(?P<most>\d*)\}")
 _ESCAPES = frozenset("dDwWsSbBAZtnrfv0")
 
 
@@ -22,7 +27,7 @@ def check_regex(pattern: str) -> None:
     except re.error as error:
         raise ValueError(f"regex {pattern!r} can not be read: {error}") from error
     groups: list[bool] = [False]  # for each open group: does it hold a repeat or alternatives?
-    unbounded = 0
+    unbounded, ways = 0, 1
     closed: bool | None = None  # the group that ended just before, if one did
     at = 0
     while at < len(pattern):
@@ -45,15 +50,17 @@ def check_regex(pattern: str) -> None:
         elif char == "|":
             groups[-1] = True
             closed, at = None, at + 1
-        elif char in "*+?{" and (repeat := re.compile(r"[*+?]|\{\d*(,?)\d*\}").match(pattern, at)):
+        elif char in "*+?{" and (repeat := _REPEAT.match(pattern, at)):
             if closed:
                 raise ValueError(
                     f"regex {pattern!r}: a repeated group must hold no repeat and no alternatives; "
                     "write the alternatives as several patterns"
                 )
-            text = repeat[0]
-            if text in "*+" or text.endswith(",}"):
+            width = _width(repeat)
+            if width is None or width > _WIDE:
                 unbounded += 1
+            else:
+                ways *= width + 1
             groups[-1] = True
             closed, at = None, repeat.end()
             if pattern[at : at + 1] in ("?", "+"):
@@ -62,8 +69,24 @@ def check_regex(pattern: str) -> None:
             closed, at = None, at + 1
     if unbounded > _MAX_UNBOUNDED:
         raise ValueError(
-            f"regex {pattern!r} has {unbounded} unbounded repeats, at most {_MAX_UNBOUNDED}: use glob"
+            f"regex {pattern!r} has {unbounded} unbounded or wide repeats, at most {_MAX_UNBOUNDED}: use glob"
         )
+    if ways > _MAX_WAYS:
+        raise ValueError(
+            f"regex {pattern!r} has too many optional parts: write it as several patterns, or use glob"
+        )
+
+
+def _width(repeat: re.Match[str]) -> int | None:
+    """By how many times a repeat may differ; None where nothing bounds it."""
+    if repeat[0] in "*+":
+        return None
+    if repeat[0] == "?":
+        return 1
+    least, comma, most = repeat["least"] or "0", repeat["comma"], repeat["most"]
+    if not comma:
+        return 0
+    return int(most) - int(least) if most else None
 
 
 def _end_of_set(pattern: str, at: int) -> int:
