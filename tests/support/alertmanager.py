@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,11 +10,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, Self
 
-import httpx
 import yaml
 
-from collector.demo.processes import environment, free_port
-from tests.support.waiting import until
+from collector.demo.processes import free_port
+from tests.support.program import Program
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,35 +101,22 @@ class Alertmanager:
         content = {"route": route, "receivers": [receiver], "inhibit_rules": list(inhibit_rules)}
         config.write_text(yaml.safe_dump(content), encoding="utf-8")
         self.address = f"127.0.0.1:{free_port(0)}"
-        self._log = directory / "alertmanager.log"
-        with self._log.open("wb") as log:
-            self.process = subprocess.Popen(
-                [
-                    program,
-                    f"--config.file={config}",
-                    f"--storage.path={directory / 'alertmanager'}",
-                    f"--web.listen-address={self.address}",
-                    "--cluster.listen-address=",
-                ],
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                env=environment({}),
-                start_new_session=True,
-            )
-        self._client = httpx.Client(base_url=f"http://{self.address}", timeout=10, trust_env=False)
+        self._program = Program(
+            [
+                program,
+                f"--config.file={config}",
+                f"--storage.path={directory / 'alertmanager'}",
+                f"--web.listen-address={self.address}",
+                "--cluster.listen-address=",
+            ],
+            address=self.address,
+            log=directory / "alertmanager.log",
+        )
+        self._client = self._program.client
 
     def ready(self) -> Alertmanager:
         """Wait until it answers."""
-
-        def up() -> bool:
-            assert self.process.poll() is None, self._log.read_text(encoding="utf-8")
-            try:
-                return self._client.get("/-/ready").status_code == 200
-            except httpx.TransportError:
-                return False
-
-        until(up, "Alertmanager is ready")
+        self._program.wait("Alertmanager is ready")
         return self
 
     def post(self, *labels: Mapping[str, str]) -> None:
@@ -150,11 +135,4 @@ class Alertmanager:
         ]
 
     def end(self) -> None:
-        self._client.close()
-        if self.process.poll() is None:
-            self.process.terminate()
-            try:
-                self.process.wait(5)
-            except subprocess.TimeoutExpired:
-                self.process.kill()
-        self.process.wait(10)
+        self._program.end()

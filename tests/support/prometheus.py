@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import httpx
 import yaml
 
-from collector.demo.processes import environment, free_port
+from collector.demo.processes import free_port
+from tests.support.program import Program
 from tests.support.waiting import until
 
 
@@ -44,37 +43,24 @@ class Prometheus:
             content["alerting"] = {"alertmanagers": [{"static_configs": [{"targets": [alertmanager]}]}]}
         config.write_text(yaml.safe_dump(content), encoding="utf-8")
         address = f"127.0.0.1:{free_port(0)}"
-        self._log = directory / "prometheus.log"
-        with self._log.open("wb") as log:
-            self.process = subprocess.Popen(
-                [
-                    program,
-                    f"--config.file={config}",
-                    f"--storage.tsdb.path={directory / 'tsdb'}",
-                    f"--web.listen-address={address}",
-                    "--enable-feature=exemplar-storage",
-                ],
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                env=environment({}),
-                start_new_session=True,
-            )
+        self._program = Program(
+            [
+                program,
+                f"--config.file={config}",
+                f"--storage.tsdb.path={directory / 'tsdb'}",
+                f"--web.listen-address={address}",
+                "--enable-feature=exemplar-storage",
+            ],
+            address=address,
+            log=directory / "prometheus.log",
+        )
         self._targets = sum(map(len, by_job.values()))
-        self._client = httpx.Client(base_url=f"http://{address}", timeout=10, trust_env=False)
+        self._client = self._program.client
 
     def ready(self, targets: int | None = None) -> Prometheus:
         """Wait until it is up and its first scrape of so many targets (None: of all) succeeded."""
         wanted = self._targets if targets is None else targets
-
-        def up() -> bool:
-            assert self.process.poll() is None, self._log.read_text(encoding="utf-8")
-            try:
-                return self._client.get("/-/ready").status_code == 200 and self.number("sum(up)") == wanted
-            except httpx.TransportError:
-                return False
-
-        until(up, "Prometheus has scraped the sidecar")
+        self._program.wait("Prometheus has scraped the sidecar", lambda: self.number("sum(up)") == wanted)
         return self
 
     def query(self, expression: str) -> list[tuple[dict[str, str], float]]:
@@ -129,11 +115,4 @@ class Prometheus:
         return reply.json()["data"]
 
     def end(self) -> None:
-        self._client.close()
-        if self.process.poll() is None:
-            self.process.terminate()
-            try:
-                self.process.wait(5)
-            except subprocess.TimeoutExpired:
-                self.process.kill()
-        self.process.wait(10)
+        self._program.end()
