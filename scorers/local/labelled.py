@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -72,6 +71,11 @@ def _text(value: object) -> str | None:
     return value if isinstance(value, str) else None  # some converters write NaN for an absent question
 
 
+def _named(value: object, otherwise: str) -> str:
+    """A null id or group is none: else all such rows would be one group, and no interval could be told."""
+    return otherwise if value is None else str(value)
+
+
 def _row(raw: Mapping[str, object], place: str) -> Labelled:
     task, label, contexts = raw.get("task"), raw.get("label"), raw.get("contexts")
     if task not in TASKS:
@@ -80,14 +84,16 @@ def _row(raw: Mapping[str, object], place: str) -> Labelled:
         raise BadLabelledFile(f"{place}: label is {label!r}; use a number from 0 (bad) to 1 (good)")
     if contexts is not None and not (isinstance(contexts, list) and all(isinstance(c, str) for c in contexts)):
         raise BadLabelledFile(f"{place}: contexts is not a list of texts")
-    identity = str(raw.get("id", place))
+    identity = _named(raw.get("id"), place)
     interaction = Interaction(
         identity,
         _text(raw.get("question")),
         None if contexts is None else tuple(Passage(text) for text in contexts),
         _text(raw.get("response")),
     )
-    return Labelled(interaction, str(task), float(label), str(raw.get("group", identity)), _text(raw.get("lang")))
+    return Labelled(
+        interaction, str(task), float(label), _named(raw.get("group"), identity), _text(raw.get("lang"))
+    )
 
 
 def _lines(path: Path) -> Iterator[Labelled]:
@@ -103,9 +109,7 @@ def _lines(path: Path) -> Iterator[Labelled]:
                 raise BadLabelledFile(f"{place}: {why}; one object a line is needed") from error
             if not isinstance(raw, dict):
                 raise BadLabelledFile(f"{place}: not an object")
-            row = _row(raw, place)
-            if math.isfinite(row.label):
-                yield row
+            yield _row(raw, place)
 
 
 def read_set(path: Path, about: Mapping[str, Mapping[str, object]] | None = None) -> LabelledSet:

@@ -176,6 +176,16 @@ def test_an_absent_question_may_be_written_as_nan(tmp_path: Path) -> None:
     assert read_set(place).rows[0].interaction.question is None
 
 
+def test_a_null_id_or_group_is_none(tmp_path: Path) -> None:
+    place = tmp_path / "set.jsonl"
+    row = {"task": "groundedness", "label": 1, "contexts": ["a"], "response": "a"}
+    rows = [{**row, "id": None, "group": None}, {**row, "group": None}, {**row, "id": 7, "group": 0}]
+    place.write_text("".join(json.dumps(one) + "\n" for one in rows))
+    read = read_set(place).rows
+    assert [one.interaction.id for one in read] == [f"{place}:1", f"{place}:2", "7"]
+    assert [one.group for one in read] == [f"{place}:1", f"{place}:2", "0"]
+
+
 def call(*arguments: str) -> int:
     parser = argparse.ArgumentParser()
     calibrate.add_arguments(parser)
