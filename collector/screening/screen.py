@@ -85,7 +85,7 @@ class Screen:
         """Where the application's own call failed, what needs the response is not applicable for that reason."""
         if Mark.APPLICATION_ERROR not in found.marks or found.interaction.response:
             return results
-        asking = {scorer.info.name for scorer in self._all if Field.RESPONSE in scorer.info.needs}
+        asking = {scorer.info.name for scorer in (*self._all, *self._full) if Field.RESPONSE in scorer.info.needs}
         failed = NotApplicable(NotApplicableReason.APPLICATION_ERROR)
         return tuple(
             replace(result, outcome=failed, evidence={}, verdicts=()) if result.scorer in asking else result

@@ -76,6 +76,15 @@ def test_an_application_error_is_no_missing_answer(screen: Screen) -> None:
     assert isinstance(by_name(one.results)["context_count"].outcome, Score)
 
 
+def test_a_failed_call_is_told_of_scorers_that_only_the_full_tier_runs() -> None:
+    pytest.importorskip("onnxruntime", reason="the extra [local] is not installed")
+    both = Screen(Options(scorers=("context_count",), full_rate=1.0, full_scorers=("faithfulness",)))
+    broken = Found(Interaction("e", "q?", (Passage("text"),), None), marks=frozenset({Mark.APPLICATION_ERROR}))
+    (one,) = both.screen([broken])
+    outcome = by_name(one.results)["faithfulness"].outcome
+    assert outcome == NotApplicable(NotApplicableReason.APPLICATION_ERROR)
+
+
 def released(name: str, kept: float = 1.0) -> ReleasedTrace:
     return ReleasedTrace(name, (), (), Release.QUIET, True, 0, kept_probability=kept)
 
