@@ -19,8 +19,8 @@ Reached = Callable[[str], None]
 
 _APPLICATION_ID = 0x47574348
 _BUSY_SECONDS = 5.0
-_CHECKPOINT_PAGES = 500
-"""2 MB of log at the default page size: a small disk must have room for it beside the data."""
+_CHECKPOINT_BYTES = 2 * 1024 * 1024
+"""Of log: a small disk must have room for it beside the data."""
 _JOURNAL_LIMIT_BYTES = 4 * 1024 * 1024
 
 
@@ -55,15 +55,17 @@ def pass_by(_point: str) -> None:
 class StoreFile:
     """One SQLite database, mode 0600, WAL.
 
-    `version` is that of the schema, which `schema` makes in an empty file. With `full_sync` each commit survives a
-    loss of power, else the end of the process only. Deleted content is overwritten with zeros.
+    `version` is that of the schema, which `schema` makes in an empty file, with pages of `page_bytes` (a file that is
+    there keeps its own). With `full_sync` each commit survives a loss of power, else the end of the process only.
+    Deleted content is overwritten with zeros.
     """
 
-    def __init__(self, path: Path, *, schema: str, version: int, full_sync: bool) -> None:
+    def __init__(self, path: Path, *, schema: str, version: int, full_sync: bool, page_bytes: int = 4_096) -> None:
         self.path = path
         self._schema = schema
         self._version = version
         self._full_sync = full_sync
+        self._page_bytes = page_bytes
 
     def open(self) -> tuple[sqlite3.Connection, str | None]:
         """The connection; and, where what lay there was corrupt, of another program or of a newer version and was set
@@ -103,10 +105,11 @@ class StoreFile:
             raise NotOurs(f"has the version {pragma('user_version')}, not {self._version}")
         if tables and pragma("quick_check(1)") != "ok":
             raise NotOurs("is damaged")
+        pragma(f"page_size = {self._page_bytes}")
         pragma("journal_mode = WAL")
         pragma("secure_delete = ON")
         pragma(f"synchronous = {'FULL' if self._full_sync else 'NORMAL'}")
-        pragma(f"wal_autocheckpoint = {_CHECKPOINT_PAGES}")
+        pragma(f"wal_autocheckpoint = {_CHECKPOINT_BYTES // connection.execute('PRAGMA page_size').fetchone()[0]}")
         pragma(f"journal_size_limit = {_JOURNAL_LIMIT_BYTES}")
         if not tables:
             connection.executescript(
