@@ -131,7 +131,7 @@ def test_names_are_capitals_that_grammar_does_not_ask_for() -> None:
     ],
 )
 def test_denials_are_seen(text: str) -> None:
-    assert negations(text, words(text)) % 2 == 1 or "n't" in text or "pas" in text
+    assert negations(text, words(text)) % 2 == 1
 
 
 @pytest.mark.parametrize("text", ["It is allowed", "환불됩니다", "返金できます", "可以退款", "Das ist erlaubt"])
