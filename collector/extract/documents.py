@@ -17,7 +17,6 @@ from collector.extract.values import (
     is_embedding,
     is_redacted,
     is_scrubbed,
-    loads,
     looks_encoded,
     says_truncated,
     unwrap,
@@ -351,17 +350,3 @@ def _list(value: list[Json], max_chars: int, *, loose: bool, depth: int) -> tupl
             return tuple(found) or None
         found.append(one)
     return tuple(found)
-
-
-__all__ = [
-    "Document",
-    "columns",
-    "complete",
-    "document",
-    "documents",
-    "first",
-    "loads",
-    "metadata_of",
-    "with_columns",
-    "with_text",
-]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from collector.extract.values import MAX_DEPTH, Json, as_text, loads, looks_encoded, unwrap
+from collector.extract.values import Json, as_text, loads, looks_encoded, unwrap
 
 USER, ASSISTANT, SYSTEM, TOOL = "user", "assistant", "system", "tool"
 
@@ -393,9 +393,3 @@ def flat_prompt(text: str) -> tuple[Message, ...] | None:
             Message(role, (body,) if body.strip() else (), (body,) if role == TOOL and body.strip() else ())
         )
     return tuple(found)
-
-
-__all__ = [
-    "ASSISTANT", "MAX_DEPTH", "SYSTEM", "TOOL", "USER", "Message", "content_text", "flat_prompt", "last_assistant",
-    "last_user", "message", "messages", "role_of",
-]  # fmt: skip

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from collector.extract.documents import Document, documents
-from collector.extract.values import MISSING, loads, squeeze
+from collector.extract.values import MISSING, loads
 
 _CONTEXT_WORDS = (
     r"(?:retrieved |relevant |given |provided |following |search |supporting |reference |background |additional )*"
@@ -109,14 +109,6 @@ class Pieces:
     found: tuple[Document, ...]
     rule: str
     sure: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Block:
-    """A context block in a text: where it begins and ends, label excluded."""
-
-    start: int
-    end: int
 
 
 def has_context_label(text: str) -> bool:
@@ -459,20 +451,3 @@ def _end_of_block(text: str, start: int) -> int:
         return min(marks)
     closing = _ANSWER_LABEL.search(text, max(start, len(text) - 100))
     return closing.start() if closing is not None else len(text)
-
-
-def contains(haystack: str, needle: str) -> bool:
-    """Whether a text stands in another, white space apart; both as given by `squeeze`."""
-    return bool(needle) and needle in haystack
-
-
-__all__ = [
-    "Block",
-    "Pieces",
-    "contains",
-    "has_context_label",
-    "labelled_question",
-    "pieces",
-    "question_span",
-    "squeeze",
-]

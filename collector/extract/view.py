@@ -109,7 +109,6 @@ class View:
     input_tokens: int | None = None
     output_tokens: int | None = None
     response_id: str | None = None
-    history: tuple[Message, ...] | None = None
     content_off: bool = False
     streaming: bool = False
     exclusive: bool = False
@@ -212,7 +211,7 @@ def merge(views: Sequence[View]) -> View:
         if closed:
             continue
         first.partial |= other.partial and first.documents is None
-        for name in ("input", "output", "query", "documents", "messages", "replies", "history"):
+        for name in ("input", "output", "query", "documents", "messages", "replies"):
             if getattr(first, name) is None:
                 setattr(first, name, getattr(other, name))
         if not first.variables:

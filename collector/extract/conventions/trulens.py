@@ -16,7 +16,6 @@ _ROLES = {
     "eval_root": Role.GUARD,
     "guardrail": Role.GUARD,
 }
-_ROOT = "ai.observability."
 
 
 class TruLens:
