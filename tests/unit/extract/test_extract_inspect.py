@@ -106,7 +106,7 @@ def test_unrelated_telemetry_is_no_error(tmp_path: Path, capsys: pytest.CaptureF
             "extract: {prompt_patterns: [{context: '('}]}\n",
             "no regular expression",
         ),
-        ("x.json", '{"resourceSpans": []}', "extract: [\n", "is no YAML"),
+        ("x.json", '{"resourceSpans": []}', "extract: [\n", "is not valid YAML"),
     ],
 )
 def test_bad_files_and_bad_configuration_exit_2(
