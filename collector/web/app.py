@@ -42,6 +42,13 @@ _SECURITY = {
 }
 
 
+_RENEWS_ITSELF = {
+    "content-security-policy": _SECURITY[b"content-security-policy"].decode()
+    + "; script-src 'self'; connect-src 'self'"
+}
+"""The status page's own policy: one script of this host, which asks this host for the page again."""
+
+
 class _SecurityHeaders:
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -111,15 +118,18 @@ def build(
         )
 
     async def page(request: Request) -> Response:
-        refresh = 0 if request.query_params.get("refresh") == "off" else options.refresh_seconds
         now = status()
         kept: frozenset[str] = frozenset()
         if review is not None:
             kept = await run_in_threadpool(review.kept, [worst.interaction_id for worst in now.worst])
         html = templates.get_template("status.html").render(
-            status=now, lines=lines(now.estimates), refresh=refresh, reviewing=review is not None, kept=kept
+            status=now,
+            lines=lines(now.estimates),
+            refresh=options.refresh_seconds,
+            reviewing=review is not None,
+            kept=kept,
         )
-        return HTMLResponse(html)
+        return HTMLResponse(html, headers=_RENEWS_ITSELF)
 
     async def trace_page(request: Request) -> Response:
         trace_id = request.path_params["trace_id"]

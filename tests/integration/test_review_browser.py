@@ -9,21 +9,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import pytest_asyncio
 from axe_playwright_python.async_playwright import Axe
-from playwright.async_api import Browser, BrowserContext, Page, async_playwright, expect
+from playwright.async_api import Browser, BrowserContext, Page, expect
 
 from collector.review.case import Case, Reason
 from collector.review.labels import Draft, LabelKind
 from collector.review.store import ReviewStore
 from collector.web.options import Options
 from collector.web.server import HttpServer
-from tests.conftest import Program
+from tests.integration.conftest import LONGEST_WAIT_MS
 from tests.support.review_pages import hostile, opened, queue_of, site, warranty
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
-
-_SECONDS = 15_000  # the longest wait for a page on a busy machine, in milliseconds
 
 
 @dataclass
@@ -48,19 +45,6 @@ class Desk:
 Open = Callable[..., Awaitable[Desk]]
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def browser(program: Program) -> AsyncIterator[Browser]:
-    path = program("chromium")
-    expect.set_options(timeout=_SECONDS)
-    async with async_playwright() as playwright:
-        # Without its sandbox, which needs rights that containers and root do not have: it sees our own pages only.
-        made = await playwright.chromium.launch(
-            executable_path=path, args=["--no-sandbox", "--disable-dev-shm-usage"]
-        )
-        yield made
-        await made.close()
-
-
 @asynccontextmanager
 async def _served(cases: list[Case], path: Path, options: Options) -> AsyncIterator[tuple[str, ReviewStore]]:
     with opened(path) as store:
@@ -76,7 +60,7 @@ async def _served(cases: list[Case], path: Path, options: Options) -> AsyncItera
 @asynccontextmanager
 async def _desk(browser: Browser, base: str, store: ReviewStore, name: str, **more: Any) -> AsyncIterator[Desk]:
     context: BrowserContext = await browser.new_context(**more)
-    context.set_default_timeout(_SECONDS)
+    context.set_default_timeout(LONGEST_WAIT_MS)
     if name:
         await context.add_cookies([{"name": "groundwatch_author", "value": name, "url": base}])
     page = await context.new_page()

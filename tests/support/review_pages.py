@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -142,6 +142,7 @@ def site(
     users: Lines | None = None,
     loopback: bool = True,
     feedback: TakesFeedback | None = None,
+    status: Callable[[], Status] | None = None,
 ) -> tuple[Site, ReviewStore]:
     """The application and the store behind it."""
     clock = clock or ManualClock()
@@ -160,14 +161,14 @@ def site(
         Worst("".join(case.origin.trace_ids[:1]), case.id, "shop", "faithfulness", "judged", 0.1, NOON)
         for case in cases
     ]
-    status = Status(
+    plain = Status(
         version="1", uptime_seconds=61, ready=True, reasons={}, judge="judge-1", funnel={"interactions found": 3},
         worst=[*worst[:3], Worst("ab" * 16, "kept-nowhere", "shop", "faithfulness", "judged", 0.2, NOON)],
     )  # fmt: skip
     app = build(
         options=options or Options(),
         health=Health(),
-        status=lambda: status,
+        status=status or (lambda: plain),
         explain=lambda trace_id: [],
         render_metrics=render,
         otlp=otlp,

@@ -99,7 +99,7 @@ async def test_hostile_text_in_every_field_is_text(store: SqliteStore, text: str
             assert page.status_code in (200, 400, 404), path
             found = Tags(page.text)
             assert set(found.tags) <= OURS, path
-            assert set(found.scripts) <= {"/static/review.js"}, path
+            assert set(found.scripts) <= {"/static/review.js", "/static/status.js"}, path
             assert not [
                 name for name, _ in found.attributes if name.startswith("on") or name in ("autofocus", "style")
             ]
