@@ -81,6 +81,25 @@ def ours(plan: str, scorers: Sequence[str] = FOUR) -> tuple[Callable[[], Awaitab
     return lambda: judge.score(INTERACTION), endpoint
 
 
+class _Apart:
+    """One judge for each scorer, sharing nothing, as Ragas' metrics do: what it costs when nothing is united."""
+
+    def __init__(self) -> None:
+        self._asked = [ours("standard", [scorer]) for scorer in FOUR]
+
+    async def one(self) -> None:
+        for score, _ in self._asked:
+            await score()
+
+    @property
+    def calls(self) -> int:
+        return sum(endpoint.calls for _, endpoint in self._asked)
+
+    @property
+    def tokens(self) -> int:
+        return sum(endpoint.tokens for _, endpoint in self._asked)
+
+
 def _theirs() -> tuple[Callable[[], Awaitable[object]], Any]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -162,7 +181,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--quick", action="store_true", help="3 turns of 20 interactions instead of 9 of 100")
     chosen = parser.parse_args(argv)
     turns, times = (3, 20) if chosen.quick else (9, 100)
-    measured = {"ragas": _theirs(), "standard": ours("standard"), "fused": ours("fused")}
+    apart = _Apart()
+    measured: dict[str, tuple[Callable[[], Awaitable[object]], Any]] = {
+        "ragas": _theirs(),
+        "apart": (apart.one, apart),
+        "standard": ours("standard"),
+        "fused": ours("fused"),
+    }
     asyncio.run(compare(measured, turns=turns, times=times))
     return 0
 
