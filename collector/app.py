@@ -15,6 +15,7 @@ from collector.estimates.estimates import Estimates
 from collector.examine import Examination
 from collector.exporters.exemplars import ScoreExemplars
 from collector.exporters.prometheus import PrometheusExporter
+from collector.exporters.scrapers import Scrapers
 from collector.flow import Flow
 from collector.judging.ledger import Fuse, Ledger
 from collector.judging.shadow import SideBySide, shadow_info
@@ -72,6 +73,8 @@ _TICK_SECONDS = 0.25
 _RETRY_AFTER_SECONDS = 5.0
 _DRAIN_RESERVE_SECONDS = 10.0
 """Of the grace time, what is kept back from waiting for open traces so that what they hold can still be scored."""
+_CLOSE_RESERVE_SECONDS = 2.0
+"""Of the grace time, what is kept back from waiting for a last scrape so that the rest can still be closed."""
 _FLUSH_RESERVE_SECONDS = 3.0
 """Of the grace time, what is kept back from judging so that results can still be sent."""
 
@@ -280,11 +283,13 @@ def build(
         clock=clock,
         watched=detection.watched,
     )
+    scrapers = Scrapers(clock)
     exporter = PrometheusExporter(
         telemetry.registry,
         [estimates, detection, *([kafka] if kafka is not None else [])],
         before=refresh,
         commit=books.commit if books else None,
+        scrapers=scrapers,
     )
 
     def explain(trace_id: str) -> list[dict[str, object]]:
@@ -366,6 +371,13 @@ def build(
             if one is not None:
                 await one.close()
 
+    async def stop_http(seconds: float) -> None:
+        """What no books keep ends with this process: first have it scraped."""
+        ends = clock.monotonic() + seconds
+        if books is None:
+            await scrapers.once_more(max(0.0, seconds - _CLOSE_RESERVE_SECONDS))
+        await http.stop(ends - clock.monotonic())
+
     async def stop_background(_: float) -> None:
         for task in (ticking, lagging, keeping, renewing):
             if task is not None:
@@ -423,7 +435,7 @@ def build(
         "kafka": Part("Kafka", kafka.start if kafka is not None else None, stop_polling),
         "commits": Part("Kafka commits", None, close_kafka),
         "review": Part("review", reviewing.start, reviewing.stop) if reviewing is not None else Part("review"),
-        "http": Part("HTTP", http.start, http.stop),
+        "http": Part("HTTP", http.start, stop_http),
         "background": Part("background", start_background, stop_background),
     }
     # Downstream starts first and upstream stops first; the HTTP port, which also serves /metrics, closes last.

@@ -12,6 +12,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import generate_latest as classic
 from prometheus_client.openmetrics.exposition import generate_latest as openmetrics
 
+from collector.exporters.scrapers import Scrapers
 from collector.telemetry.spec import Family, Freezes, Source, Type
 
 _EOF = b"# EOF\n"
@@ -48,23 +49,32 @@ class PrometheusExporter:
         *,
         before: Callable[[], None] | None = None,
         commit: Callable[[Callable[[], None]], Awaitable[bool]] | None = None,
+        scrapers: Scrapers | None = None,
     ) -> None:
         self._registry = registry
         self._sources = tuple(sources)
         self._before = before
         self._commit = commit
+        self._scrapers = scrapers
         self._committed: list[Callable[[], list[Family]]] = []
         self._one = asyncio.Lock()
         self._heads: dict[tuple[str, tuple[str, ...]], str] = {}
 
-    async def render(self, accept: str, accept_encoding: str = "") -> tuple[bytes, dict[str, str]]:
-        """The body for one scrape and its headers, by the request's Accept and Accept-Encoding."""
+    async def render(
+        self, accept: str, accept_encoding: str = "", scraper: str = ""
+    ) -> tuple[bytes, dict[str, str]]:
+        """The body for one scrape and its headers, by the request's Accept and Accept-Encoding. `scraper` names who
+        asks, where it is somebody who comes again."""
         async with self._one:
+            began = self._scrapers.begins(scraper) if self._scrapers is not None else 0.0
             if self._before is not None:
                 self._before()
             if self._commit is not None:
                 await self._freeze(self._commit)
-            return await asyncio.to_thread(self._respond, accept, accept_encoding)
+            body = await asyncio.to_thread(self._respond, accept, accept_encoding)
+            if self._scrapers is not None:
+                self._scrapers.ended(scraper, began)
+            return body
 
     async def _freeze(self, commit: Callable[[Callable[[], None]], Awaitable[bool]]) -> None:
         frozen: list[Callable[[], list[Family]]] = []

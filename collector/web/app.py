@@ -28,8 +28,11 @@ from collector.web.templating import environment
 
 HERE = Path(__file__).parent
 Explain = Callable[[str], list[dict[str, object]]]
-Render = Callable[[str, str], Awaitable[tuple[bytes, dict[str, str]]]]
-"""(Accept, Accept-Encoding) to the body of /metrics with its headers."""
+Render = Callable[[str, str, str], Awaitable[tuple[bytes, dict[str, str]]]]
+"""(Accept, Accept-Encoding, scraper) to the body of /metrics with its headers. The scraper is the peer's address, where
+the request says that it is one, which comes again; else empty."""
+_SCRAPER = "x-prometheus-scrape-timeout-seconds"
+"""Sent by Prometheus, and by what scrapes as it does."""
 
 _SECURITY = {
     b"content-security-policy": b"default-src 'none'; style-src 'self'; img-src 'self' data:; base-uri 'none'; "
@@ -149,7 +152,9 @@ def build(
     async def metrics(request: Request) -> Response:
         headers = request.headers
         body, response_headers = await render_metrics(
-            headers.get("accept", ""), headers.get("accept-encoding", "")
+            headers.get("accept", ""),
+            headers.get("accept-encoding", ""),
+            request.client.host if request.client is not None and _SCRAPER in headers else "",
         )
         return Response(body, headers=response_headers)
 

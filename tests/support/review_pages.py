@@ -151,7 +151,7 @@ def site(
         store.put(case)
     store.flush()
 
-    async def render(accept: str, encoding: str) -> tuple[bytes, dict[str, str]]:
+    async def render(accept: str, encoding: str, scraper: str) -> tuple[bytes, dict[str, str]]:
         return b"x 1\n", {"content-type": "text/plain; version=0.0.4"}
 
     async def otlp(scope: Scope, receive: Receive, send: Send) -> None:

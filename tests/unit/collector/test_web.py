@@ -43,7 +43,7 @@ def _status() -> Status:
 def _client(*, loopback: bool = True, token: Callable[[], str | None] = lambda: None) -> httpx.AsyncClient:
     health = Health()
 
-    async def render(accept: str, encoding: str) -> tuple[bytes, dict[str, str]]:
+    async def render(accept: str, encoding: str, scraper: str) -> tuple[bytes, dict[str, str]]:
         return b"x 1\n", {"content-type": "text/plain; version=0.0.4"}
 
     async def otlp(scope: Scope, receive: Receive, send: Send) -> None:

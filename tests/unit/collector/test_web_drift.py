@@ -42,7 +42,7 @@ def client(
     token: Callable[[], str | None] = lambda: None,
     host: str = "http://127.0.0.1:4318",
 ) -> httpx.AsyncClient:
-    async def render(accept: str, encoding: str) -> tuple[bytes, dict[str, str]]:
+    async def render(accept: str, encoding: str, scraper: str) -> tuple[bytes, dict[str, str]]:
         return b"", {}
 
     async def otlp(scope: Scope, receive: Receive, send: Send) -> None:
