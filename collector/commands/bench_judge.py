@@ -8,13 +8,20 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
-from collector.commands.common import add_config_argument, at_least, end_cut_off_line, read_config, reason
+from collector.commands.common import (
+    add_config_argument,
+    at_least,
+    bounded,
+    end_cut_off_line,
+    read_config,
+    reason,
+)
 from collector.commands.progress import Progress
 from collector.configfile import ConfigError
 from scorers.catalog import judged, runnable
@@ -202,19 +209,5 @@ class _Bench:
                     yield task
 
         async with self._base:
-            await _bounded(left(), one_trial, limit=args.concurrency)
+            await bounded(left(), one_trial, limit=args.concurrency)
         progress.close()
-
-
-async def _bounded(
-    tasks: Iterator[_Task], act: Callable[[_Task], Coroutine[Any, Any, None]], *, limit: int
-) -> None:
-    running: set[asyncio.Task[None]] = set()
-    for task in tasks:
-        running.add(asyncio.create_task(act(task)))
-        if len(running) >= limit:
-            finished, running = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
-            for ended in finished:
-                ended.result()
-    for ended in running:
-        await ended

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 import ipaddress
 import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
+from typing import TypeVar
 from urllib.parse import urlsplit
 
 from collector.config import Config
 from collector.configfile import load
+
+_T = TypeVar("_T")
 
 
 def add_config_argument(parser: argparse.ArgumentParser) -> None:
@@ -75,6 +79,21 @@ def end_cut_off_line(path: Path) -> None:
             file.seek(-1, os.SEEK_END)
             if file.read(1) != b"\n":
                 file.write(b"\n")
+
+
+async def bounded(
+    items: Iterator[_T], act: Callable[[_T], Coroutine[object, object, None]], *, limit: int
+) -> None:
+    """Run `act` on every item, at most `limit` at a time; items are taken only when one has room."""
+    running: set[asyncio.Task[None]] = set()
+    for item in items:
+        running.add(asyncio.create_task(act(item)))
+        if len(running) >= limit:
+            finished, running = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
+            for task in finished:
+                task.result()
+    for task in running:
+        await task
 
 
 def through_proxies(url: str) -> bool:

@@ -8,15 +8,22 @@ import json
 import os
 import sys
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from io import TextIOWrapper
 from itertools import islice
 from pathlib import Path
-from typing import IO, Any, TypeVar
+from typing import IO
 
-from collector.commands.common import add_config_argument, at_least, end_cut_off_line, read_config, reason
+from collector.commands.common import (
+    add_config_argument,
+    at_least,
+    bounded,
+    end_cut_off_line,
+    read_config,
+    reason,
+)
 from collector.commands.progress import Progress
 from collector.commands.results import as_json
 from collector.config import Config
@@ -34,7 +41,6 @@ from scorers.outcome import Failed, FailedReason, Result, Score
 from scorers.run import run_local
 from scorers.scorer import Kind, Tier
 
-_T = TypeVar("_T")
 _BATCH = {Tier.FAST: 32, Tier.FULL: 8}
 _BATCH_DEADLINE_SECONDS = 900.0
 _LONE = "backslashreplace"
@@ -63,7 +69,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--scorers", metavar="A,B", help="which scorers (default: all local, or the judge's defaults)"
     )
-    parser.add_argument("--local", action="store_true", help="score locally (the default)")
+    parser.add_argument("--local", action="store_true", help="score locally (the default; with --judge beside it)")
     parser.add_argument("--judge", action="store_true", help="score with the judge of the configuration")
     parser.add_argument("--tier", choices=[str(t) for t in Tier], default="fast", help="tier of the local scorers")
     parser.add_argument(
@@ -225,7 +231,7 @@ async def _local(job: _Job, records: Iterator[Interaction], work: LocalJob, *, w
 
         size = _BATCH[work.tier]
         batches = iter(lambda: list(islice(records, size)), [])
-        await _bounded(batches, one, limit=max(1, workers) * 2 if workers else 1)
+        await bounded(batches, one, limit=max(1, workers) * 2 if workers else 1)
     finally:
         await pool.stop(0)
 
@@ -246,20 +252,7 @@ async def _judged(
             results = run_local(fast, [interaction])[0] if fast else []
             job.write(interaction.id, [*results, *await judge.score(interaction)])
 
-        await _bounded(records, one, limit=concurrency)
-
-
-async def _bounded(items: Iterator[_T], act: Callable[[_T], Coroutine[Any, Any, None]], *, limit: int) -> None:
-    """Run `act` on every item, at most `limit` at a time; items are taken only when one has room."""
-    running: set[asyncio.Task[None]] = set()
-    for item in items:
-        running.add(asyncio.create_task(act(item)))
-        if len(running) >= limit:
-            finished, running = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
-            for task in finished:
-                task.result()
-    for task in running:
-        await task
+        await bounded(records, one, limit=concurrency)
 
 
 def _count(path: Path) -> int:
