@@ -16,6 +16,7 @@ from collector.examine import Examination
 from collector.exporters.exemplars import ScoreExemplars
 from collector.exporters.prometheus import PrometheusExporter
 from collector.exporters.scrapers import Scrapers
+from collector.extract.explain import content_switches
 from collector.flow import Flow
 from collector.judging.ledger import Fuse, Ledger
 from collector.judging.shadow import SideBySide, shadow_info
@@ -142,7 +143,7 @@ def build(
     except ValueError as error:
         raise StartError(str(error)) from error
     estimates.expect(sampler.listed_segments())
-    recent = Recent(clock, lower)
+    recent = Recent(clock, lower, content_switches(config.extract))
     evaluation_events = evaluation_events_of(config, clock, telemetry)
     exemplars = ScoreExemplars(telemetry, [metric.metric for metric in asked.metrics] if asked is not None else [])
     results = kafka_results_of(

@@ -38,9 +38,14 @@ extract:
 """A snippet of groundwatch.yaml that maps a user's own attributes."""
 
 
+def content_switches(options: Options) -> dict[str, str]:
+    """How the content of each convention's spans is turned on, by the convention's name."""
+    return {convention.name: convention.content_switch for convention in conventions(options)}
+
+
 def explain(found: Sequence[Found], options: Options) -> list[str]:
     """Sentences, one group per service and convention; empty where nothing is amiss."""
-    switches = {convention.name: convention.content_switch for convention in conventions(options)}
+    switches = content_switches(options)
     groups: dict[tuple[str, str], list[Found]] = {}
     for item in found:
         groups.setdefault((item.service or "(no service.name)", item.convention or "(none)"), []).append(item)

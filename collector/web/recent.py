@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
+from collections.abc import Mapping
 
 from collector.pipeline.clock import Clock
 from collector.records.decision import Fate
@@ -18,10 +19,10 @@ _SERVICES = 100
 _CURES = {
     Mark.HIDDEN: (
         "content",
-        "content capture is off in the instrumentation; `groundwatch inspect --explain` names the switch of yours",
+        "content capture is off in the instrumentation",
     ),
-    Mark.NO_QUESTION: ("question", "no value of its own holds the question; map it: extract.mapped in the config"),
-    Mark.NO_RESPONSE: ("response", "no value of its own holds the answer; map it: extract.mapped in the config"),
+    Mark.NO_QUESTION: ("question", "no value of its own holds the question; name yours in extract.question_keys"),
+    Mark.NO_RESPONSE: ("response", "no value of its own holds the answer; name yours in extract.response_keys"),
     Mark.NO_CONTEXT_TEXT: ("context text", "documents carry ids only; record their text on the retriever's span"),
     Mark.UNSPLIT: ("single contexts", "contexts stand only inside the prompt; record them on a retriever's span"),
     Mark.TRUNCATED: ("whole values", "raise OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT in the application"),
@@ -30,27 +31,39 @@ _CURES = {
 }
 
 
+_FOLLOWS = {Mark.NO_QUESTION, Mark.NO_RESPONSE}
+"""What goes with content that is switched off, and needs no cure of its own then."""
+
+
 class Recent:
     """A sink of settled interactions; bounded in items, holds no content.
 
+    `switches` says how each convention's content is turned on.
     `worst` looks at primary quality scores where higher is better, judged ones before local ones.
     """
 
-    def __init__(self, clock: Clock, lower_is_better: frozenset[str]) -> None:
+    def __init__(
+        self, clock: Clock, lower_is_better: frozenset[str], switches: Mapping[str, str] | None = None
+    ) -> None:
         self._clock = clock
         self._lower = lower_is_better
         self._items: list[tuple[float, float, int, Worst]] = []
         self._serial = 0
-        self._gaps: dict[str, Counter[Mark]] = {}
+        self._switches = switches or {}
+        self._gaps: dict[str, Counter[tuple[Mark, str]]] = {}
 
     def settle(self, settled: Settled) -> None:
         if settled.decision.fate is Fate.FILTERED:
             return
         found = settled.found
         service = found.service or "(no service.name)"
-        for mark in found.marks & _CURES.keys():
+        lacks = found.marks & _CURES.keys()
+        if Mark.HIDDEN in lacks:
+            lacks -= _FOLLOWS
+        for mark in lacks:
             if service in self._gaps or len(self._gaps) < _SERVICES:
-                self._gaps.setdefault(service, Counter())[mark] += 1
+                switch = self._switches.get(found.convention or "", "") if mark is Mark.HIDDEN else ""
+                self._gaps.setdefault(service, Counter())[mark, switch] += 1
         scored = [
             (result.outcome.value, result)
             for result in (settled.judged or settled.local)
@@ -89,8 +102,8 @@ class Recent:
     def gaps(self) -> list[Gap]:
         """What each service's telemetry lacks, most frequent first."""
         gaps = [
-            Gap(service, _CURES[mark][0], count, _CURES[mark][1])
+            Gap(service, _CURES[mark][0], count, _CURES[mark][1] + (f": {switch}" if switch else ""))
             for service, marks in self._gaps.items()
-            for mark, count in marks.items()
+            for (mark, switch), count in marks.items()
         ]
         return sorted(gaps, key=lambda gap: -gap.interactions)
