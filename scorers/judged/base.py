@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from scorers.interaction import Field, Interaction
-from scorers.judge.question import WHOLE, Answer, Labelled, Labelling, Prompt
+from scorers.judge.question import WHOLE, Answer, Labelled, Labelling, Prompt, Question
 from scorers.outcome import (
     Failed,
     FailedReason,
@@ -103,6 +103,23 @@ def refuses(interaction: Interaction, answers: Mapping[str, Answer]) -> Literal[
     if answer.label is None:
         return answer.failure or missing(answer)
     return "yes" if answer.label.label == "yes" else "no"
+
+
+def unanswered(interaction: Interaction, answers: Mapping[str, Answer]) -> NotApplicable | Failed | None:
+    """The outcome of what is defined for answers only: a refusal, or unknown whether it is one; None for an answer."""
+    refusing = refuses(interaction, answers)
+    if refusing == "yes":
+        return REFUSAL
+    return None if refusing == "no" else refusing or missing(None)
+
+
+def first_asked(interaction: Interaction, answers: Mapping[str, Answer], prompt: Prompt) -> list[Question] | None:
+    """The refusal question where it is to be asked beside the others; None where nothing is to be asked, since the
+    response refuses or it could not be told."""
+    refusing = refuses(interaction, answers)
+    if refusing == "yes" or isinstance(refusing, Failed):
+        return None
+    return [refusal_question(prompt)] if refusing is None else []
 
 
 def missing(answer: Answer | None) -> Failed:

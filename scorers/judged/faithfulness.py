@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from scorers.interaction import Field, Interaction
 from scorers.judge.question import Answer, Inline, Item, Labelled, Labelling, Listing, Prompt, Question
-from scorers.judged.base import REFUSAL, flags_of, has_contexts, info, missing, refusal_question, refuses, result
-from scorers.outcome import Failed, Label, NotApplicable, NotApplicableReason, Result, Score, Verdict
+from scorers.judged.base import first_asked, flags_of, has_contexts, info, missing, result, unanswered
+from scorers.outcome import Label, NotApplicable, NotApplicableReason, Result, Score, Verdict
 
 CLAIMS = "claims"
 VERDICTS = "verdicts"
@@ -38,10 +38,9 @@ class Faithfulness:
         return (self._claims, self._verdicts, self._inline, self._refusal)
 
     def questions(self, interaction: Interaction, answers: Mapping[str, Answer]) -> list[Question]:
-        refusing = refuses(interaction, answers)
-        if refusing == "yes" or isinstance(refusing, Failed):
+        asked = first_asked(interaction, answers, self._refusal)
+        if asked is None:
             return []
-        asked: list[Question] = [refusal_question(self._refusal)] if refusing is None else []
         if not has_contexts(interaction):
             return asked
         if CLAIMS not in answers:
@@ -52,11 +51,9 @@ class Faithfulness:
         return asked
 
     def results(self, interaction: Interaction, answers: Mapping[str, Answer]) -> list[Result]:
-        refusing = refuses(interaction, answers)
-        if refusing == "yes":
-            return [result(self.info, interaction, REFUSAL)]
-        if refusing != "no":
-            return [result(self.info, interaction, refusing or missing(None))]
+        unscored = unanswered(interaction, answers)
+        if unscored is not None:
+            return [result(self.info, interaction, unscored)]
         if not has_contexts(interaction):
             return [result(self.info, interaction, Score(0.0, raw=0.0), flags=("no_contexts_found",))]
         listed = answers.get(CLAIMS)

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from scorers.interaction import Field, Interaction
 from scorers.judge.question import Answer, Labelled, Labelling, Prompt, Question
-from scorers.judged.base import REFUSAL, flags_of, has_contexts, info, missing, refusal_question, refuses, result
-from scorers.outcome import Failed, Result, Score
+from scorers.judged.base import first_asked, flags_of, has_contexts, info, missing, result, unanswered
+from scorers.outcome import Result, Score
 from scorers.scorer import ScorerInfo
 
 _LABELS = ("2", "1", "0")
@@ -96,18 +96,15 @@ class Groundedness:
         return (*self._ratings.prompts, self._refusal)
 
     def questions(self, interaction: Interaction, answers: Mapping[str, Answer]) -> list[Question]:
-        refusing = refuses(interaction, answers)
-        if refusing == "yes" or isinstance(refusing, Failed):
+        asked = first_asked(interaction, answers, self._refusal)
+        if asked is None:
             return []
-        asked: list[Question] = [refusal_question(self._refusal)] if refusing is None else []
         return asked + (self._ratings.questions(answers) if has_contexts(interaction) else [])
 
     def results(self, interaction: Interaction, answers: Mapping[str, Answer]) -> list[Result]:
-        refusing = refuses(interaction, answers)
-        if refusing == "yes":
-            return [result(self.info, interaction, REFUSAL)]
-        if refusing != "no":
-            return [result(self.info, interaction, refusing or missing(None))]
+        unscored = unanswered(interaction, answers)
+        if unscored is not None:
+            return [result(self.info, interaction, unscored)]
         if not has_contexts(interaction):
             return [result(self.info, interaction, Score(0.0, raw=0.0), flags=("no_contexts_found",))]
         return [self._ratings.result(self.info, interaction, answers)]

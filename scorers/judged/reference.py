@@ -8,16 +8,7 @@ from typing import Literal
 from scorers.interaction import Field, Interaction
 from scorers.judge.question import Answer, Item, Labelled, Labelling, Listing, Prompt, Question
 from scorers.judged.arithmetic import f_beta, noise_sensitivity
-from scorers.judged.base import (
-    REFUSAL,
-    flags_of,
-    has_contexts,
-    info,
-    missing,
-    refusal_question,
-    refuses,
-    result,
-)
+from scorers.judged.base import first_asked, flags_of, has_contexts, info, missing, result, unanswered
 from scorers.judged.faithfulness import CLAIMS, claims_question
 from scorers.outcome import Failed, NotApplicable, NotApplicableReason, Outcome, Result, Score
 from scorers.scorer import Direction, ScorerInfo
@@ -155,10 +146,9 @@ class FactualCorrectness:
         return (*asked, self._refusal)
 
     def questions(self, interaction: Interaction, answers: Mapping[str, Answer]) -> list[Question]:
-        refusing = refuses(interaction, answers)
-        if refusing == "yes" or isinstance(refusing, Failed):
+        asked = first_asked(interaction, answers, self._refusal)
+        if asked is None:
             return []
-        asked: list[Question] = [refusal_question(self._refusal)] if refusing is None else []
         listings = [self._response] + ([self._reference] if self._mode != "precision" else [])
         asked += [listing for listing in listings if listing.key not in answers]
         for listing, key, prompt, against in (
@@ -172,11 +162,9 @@ class FactualCorrectness:
         return asked
 
     def results(self, interaction: Interaction, answers: Mapping[str, Answer]) -> list[Result]:
-        refusing = refuses(interaction, answers)
-        if refusing == "yes":
-            return [result(self.info, interaction, REFUSAL)]
-        if refusing != "no":
-            return [result(self.info, interaction, refusing or missing(None))]
+        unscored = unanswered(interaction, answers)
+        if unscored is not None:
+            return [result(self.info, interaction, unscored)]
         evidence: dict[str, object] = {}
         flags: list[str] = []
         found: list[list[bool]] = []
@@ -250,10 +238,9 @@ class NoiseSensitivity:
         return [rank for rank, passage in passages if passage.text.strip()]
 
     def questions(self, interaction: Interaction, answers: Mapping[str, Answer]) -> list[Question]:
-        refusing = refuses(interaction, answers)
-        if refusing == "yes" or isinstance(refusing, Failed) or not has_contexts(interaction):
+        asked = first_asked(interaction, answers, self._refusal)
+        if asked is None or not has_contexts(interaction):
             return []
-        asked: list[Question] = [refusal_question(self._refusal)] if refusing is None else []
         claims, statements = answers.get(CLAIMS), answers.get(self._statements.key)
         asked += [listing for listing in (self._claims, self._statements) if listing.key not in answers]
         if claims is None or statements is None or not claims.entries or not statements.entries:
@@ -307,11 +294,9 @@ class NoiseSensitivity:
     def _judged(
         self, interaction: Interaction, answers: Mapping[str, Answer]
     ) -> tuple[tuple[float, float] | NotApplicable | Failed, dict[str, object]]:
-        refusing = refuses(interaction, answers)
-        if refusing == "yes":
-            return REFUSAL, {}
-        if refusing != "no":
-            return refusing or missing(None), {}
+        unscored = unanswered(interaction, answers)
+        if unscored is not None:
+            return unscored, {}
         if not has_contexts(interaction):
             return NotApplicable(NotApplicableReason.NO_CONTEXTS), {}
         claims, statements = answers.get(CLAIMS), answers.get(self._statements.key)

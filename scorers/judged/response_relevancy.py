@@ -8,7 +8,7 @@ from typing import Literal
 from scorers.interaction import Field, Interaction
 from scorers.judge.question import Answer, Embedding, Listing, Prompt, Question
 from scorers.judged.arithmetic import cosine
-from scorers.judged.base import REFUSAL, info, missing, refusal_question, refuses, result
+from scorers.judged.base import REFUSAL, first_asked, info, missing, result, unanswered
 from scorers.outcome import Failed, FailedReason, Result, Score
 
 _VECTORS = "relevancy_vectors"
@@ -48,10 +48,9 @@ class ResponseRelevancy:
         return (self._prompt, self._refusal)
 
     def questions(self, interaction: Interaction, answers: Mapping[str, Answer]) -> list[Question]:
-        refusing = refuses(interaction, answers)
-        if refusing == "yes" or isinstance(refusing, Failed):
+        asked = first_asked(interaction, answers, self._refusal)
+        if asked is None:
             return []
-        asked: list[Question] = [refusal_question(self._refusal)] if refusing is None else []
         written = answers.get(self._asked.key)
         if written is None:
             asked.append(self._asked)
@@ -60,12 +59,12 @@ class ResponseRelevancy:
         return asked
 
     def results(self, interaction: Interaction, answers: Mapping[str, Answer]) -> list[Result]:
-        refusing = refuses(interaction, answers)
-        if refusing == "yes":
+        unscored = unanswered(interaction, answers)
+        if unscored == REFUSAL:
             outcome = Score(0.0, raw=0.0, label="noncommittal") if self._zero else REFUSAL
             return [result(self.info, interaction, outcome, flags=("noncommittal",))]
-        if refusing != "no":
-            return [result(self.info, interaction, refusing or missing(None))]
+        if unscored is not None:
+            return [result(self.info, interaction, unscored)]
         written, embedded = answers.get(self._asked.key), answers.get(_VECTORS)
         if written is None or written.failure is not None:
             return [result(self.info, interaction, missing(written))]

@@ -13,19 +13,10 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from scorers import interaction as parts
 from scorers.interaction import Interaction
 from scorers.judge.question import Answer, Labelled, Labelling, Prompt, Question
-from scorers.judged.base import (
-    REFUSAL,
-    flags_of,
-    has_contexts,
-    info,
-    missing,
-    refusal_question,
-    refuses,
-    result,
-)
+from scorers.judged.base import first_asked, flags_of, has_contexts, info, missing, result, unanswered
 from scorers.judged.passages import passage_items
 from scorers.needs import unmet
-from scorers.outcome import Failed, NotApplicable, NotApplicableReason, Outcome, Result, Score
+from scorers.outcome import NotApplicable, NotApplicableReason, Outcome, Result, Score
 from scorers.scorer import Direction
 
 _NAME = r"^[a-z][a-z0-9_]{0,40}$"
@@ -149,12 +140,11 @@ class Rubric:
 
     def questions(self, interaction: Interaction, answers: Mapping[str, Answer]) -> list[Question]:
         options = self._options
-        asked: list[Question] = []
+        asked: list[Question] | None = []
         if options.on_refusal == "unscored":
-            refusing = refuses(interaction, answers)
-            if refusing == "yes" or isinstance(refusing, Failed):
-                return []
-            asked = [refusal_question(self._refusal)] if refusing is None else []
+            asked = first_asked(interaction, answers, self._refusal)
+        if asked is None:
+            return []
         if self._nothing_found(interaction) or self._key in answers:
             return asked
         per_passage = options.per == "passage"
@@ -171,11 +161,9 @@ class Rubric:
 
     def results(self, interaction: Interaction, answers: Mapping[str, Answer]) -> list[Result]:
         if self._options.on_refusal == "unscored":
-            refusing = refuses(interaction, answers)
-            if refusing == "yes":
-                return self._same(interaction, REFUSAL)
-            if refusing != "no":
-                return self._same(interaction, refusing or missing(None))
+            unscored = unanswered(interaction, answers)
+            if unscored is not None:
+                return self._same(interaction, unscored)
         if self._nothing_found(interaction):
             lowest = self._options.no_contexts == "lowest" and self._options.scored
             nothing = Score(0.0, raw=0.0) if lowest else NotApplicable(NotApplicableReason.NO_CONTEXTS)
