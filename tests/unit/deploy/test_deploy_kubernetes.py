@@ -13,6 +13,7 @@ import yaml
 
 from collector.commands.demo import sidecar_config
 from collector.config import Config
+from collector.configfile import load
 
 ROOT = Path(__file__).parents[3]
 FOLDER = ROOT / "collector/deploy/kubernetes"
@@ -222,6 +223,41 @@ def test_the_pod_waits_longer_than_the_drain_and_its_state_can_be_written() -> N
     (main,) = pod["containers"]
     (state,) = (m["name"] for m in main["volumeMounts"] if m["mountPath"] == str(process.state_dir))
     assert next(v for v in pod["volumes"] if v["name"] == state)["emptyDir"]
+
+
+_UNITS = {"Mi": 2**20, "Gi": 2**30}
+_PROCESS_BYTES = 200 * 2**20  # resident, with the screening worker, as README.md has it
+
+
+def _bytes(quantity: str) -> int:
+    return int(quantity[:-2]) * _UNITS[quantity[-2:]]
+
+
+def test_the_state_directory_holds_what_the_configuration_lets_grow_there() -> None:
+    """The kubelet evicts a pod whose emptyDir is over its limit, and everything in it is gone."""
+    (text,) = (d["data"]["groundwatch.yaml"] for _, d in ALL if "groundwatch.yaml" in d.get("data", {}))
+    config = Config.model_validate(yaml.safe_load(text))
+    (state,) = (v for v in dict(pods())["deployment.yaml"]["volumes"] if v["name"] == "state")
+    grows = config.review.max_bytes + 50 * config.books.max_keys
+    if config.process.durability == "spool":
+        grows += config.spool.max_bytes
+    assert _bytes(state["emptyDir"]["sizeLimit"]) >= 1.25 * grows
+
+
+def test_the_memory_limit_exceeds_what_open_traces_and_requests_may_take() -> None:
+    (text,) = (d["data"]["groundwatch.yaml"] for _, d in ALL if "groundwatch.yaml" in d.get("data", {}))
+    for file, pod in pods():
+        for container in containers(pod):
+            if container["name"] != "groundwatch":
+                continue
+            settings = {
+                one["name"]: one["value"] for one in container["env"] if one["name"] != "GROUNDWATCH_CONFIG"
+            }
+            config = load(Config, None, settings)
+            if file == "deployment.yaml":
+                config = Config.model_validate(yaml.safe_load(text))
+            may = config.assembly.max_bytes + config.receivers.http.max_body_bytes_in_progress + _PROCESS_BYTES
+            assert _bytes(container["resources"]["limits"]["memory"]) >= may, file
 
 
 def test_a_bound_page_has_a_token_whose_secret_is_mounted() -> None:
