@@ -132,7 +132,10 @@ def embeddings_body(*, model: str, texts: Sequence[str]) -> bytes:
 
 
 def _encode(body: Mapping[str, object]) -> bytes:
-    return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+    try:
+        return msgspec.json.encode(body)
+    except UnicodeEncodeError:  # half of a surrogate pair, which has no UTF-8
+        return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
 
 
 def read_chat(raw: bytes) -> ChatReply:

@@ -137,6 +137,8 @@ def test_arithmetic_edges() -> None:
     assert average_precision([True, False, True]) == pytest.approx((1 + 2 / 3) / 2)
     assert cosine((0.0, 0.0), (1.0, 0.0)) is None
     assert cosine((1.0, 0.0), (-2.0, 0.0)) == -1.0
+    assert cosine((1e200, 1e200), (1e-200, 0.0)) == pytest.approx(0.5**0.5)  # squares of these have no number
+    assert cosine((1e200,), (1e200,)) is None
     assert f_beta(precision=0.0, recall=0.0, beta=1.0) == 0.0
     assert f_beta(precision=0.5, recall=1.0, beta=2.0) == pytest.approx(5 * 0.5 / 3)
     both = noise_sensitivity(

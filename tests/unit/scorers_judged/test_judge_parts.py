@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -29,7 +30,7 @@ from scorers.judge.prices import Price, cost_usd
 from scorers.judge.question import Labelled
 from scorers.judge.tokens import estimate_tokens
 from scorers.judge.transport import make_transport, proxy_from
-from scorers.judge.wire import error_of
+from scorers.judge.wire import embeddings_body, error_of
 from scorers.judged.rubric import RubricOptions
 from scorers.outcome import Failed, FailedReason, NotApplicable, NotApplicableReason, Result, Score
 from scorers.run import fingerprint, run_local
@@ -149,6 +150,13 @@ def test_tokens_of_scripts_err_to_the_high_side() -> None:
     assert 8 <= estimate_tokens("숙박비 한도는 얼마") <= 12
     assert estimate_tokens("лимит") == 4
     assert estimate_tokens("\ud800") >= 1
+
+
+def test_half_of_a_surrogate_pair_is_sent_as_a_question_mark_and_all_else_as_it_is() -> None:
+    texts = ['숙박비 \u2028 "</s>" \x7f', "half \ud800 of a pair"]
+    sent = json.loads(embeddings_body(model="m", texts=texts))
+    assert sent == {"model": "m", "input": [texts[0], "half ? of a pair"], "encoding_format": "float"}
+    assert json.loads(embeddings_body(model="m", texts=texts[:1]))["input"] == texts[:1]
 
 
 def test_the_cache_forgets_by_age_and_by_size_and_knows_borders() -> None:
