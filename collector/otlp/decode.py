@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from google.protobuf.message import DecodeError
 
-from collector.otlp import json_items, proto_items, schema
+from collector.otlp import json_items, proto_items
 from collector.otlp.bounds import Item, check_values
 from collector.otlp.model import Encoding, LogRecord, RawItem, Resource, Scope, Span
 
@@ -16,22 +16,6 @@ _CACHED = TypeVar("_CACHED")
 
 class MalformedItem(ValueError):
     """A span, log record, resource or scope that can not be decoded; the text says where and why."""
-
-
-class Head(NamedTuple):
-    """What assembly needs of a span. `parent_span_id` is b"" for none; times are in nanoseconds since 1970."""
-
-    parent_span_id: bytes
-    flags: int
-    start_unix_nano: int
-    end_unix_nano: int
-
-    @property
-    def parent_is_remote(self) -> bool | None:
-        """What the OTLP flags say of the parent; None where they do not say."""
-        if self.flags & 0x100:
-            return bool(self.flags & 0x200)
-        return None
 
 
 def span(item: RawItem) -> Span:
@@ -60,20 +44,6 @@ def scope(data: bytes, encoding: Encoding = Encoding.PROTO) -> Scope:
         return proto_items.scope(data) if encoding is Encoding.PROTO else json_items.scope(data)
     except (DecodeError, ValueError) as error:
         raise MalformedItem(f"scope of {len(data)} bytes: {error}") from error
-
-
-def span_head(data: bytes, encoding: Encoding = Encoding.PROTO) -> Head:
-    """Parent, flags and times of a span, without its attributes. Raises `MalformedItem`."""
-    try:
-        if encoding is Encoding.PROTO:
-            message = schema.SpanHead.FromString(data)
-            parent = message.parent_span_id
-            if parent == b"\0\0\0\0\0\0\0\0":
-                parent = b""
-            return Head(parent, message.flags, message.start, message.end)
-        return Head(*json_items.head(data))
-    except (DecodeError, ValueError) as error:
-        raise MalformedItem(f"span of {len(data)} bytes: {error}") from error
 
 
 class Decoder:

@@ -267,33 +267,3 @@ def log_record(data: bytes, of_resource: Resource, of_scope: Scope) -> LogRecord
         resource=of_resource,
         scope=of_scope,
     )
-
-
-class HeadFields(msgspec.Struct):
-    """The few fields that assembly needs, for a typed reader that skips the others."""
-
-    parent: str | None = msgspec.field(default=None, name="parentSpanId")
-    parent_2: str | None = msgspec.field(default=None, name="parent_span_id")
-    start: int | float | str | None = msgspec.field(default=None, name="startTimeUnixNano")
-    start_2: int | float | str | None = msgspec.field(default=None, name="start_time_unix_nano")
-    end: int | float | str | None = msgspec.field(default=None, name="endTimeUnixNano")
-    end_2: int | float | str | None = msgspec.field(default=None, name="end_time_unix_nano")
-    flags: int | float | str | None = None
-
-
-_HEAD = msgspec.json.Decoder(HeadFields)
-
-
-def head(data: bytes) -> tuple[bytes, int, int, int]:
-    """(parent span id or b"", flags, start, end)."""
-    try:
-        fields = _HEAD.decode(data)
-    except RecursionError as error:
-        raise WrongShape("nested too deeply") from error
-    parent = binascii.unhexlify(id_hex(fields.parent or fields.parent_2, "parentSpanId"))
-    return (
-        parent,
-        integer(fields.flags, "flags", _UINT32),
-        integer(fields.start if fields.start is not None else fields.start_2, "startTimeUnixNano", _UINT64),
-        integer(fields.end if fields.end is not None else fields.end_2, "endTimeUnixNano", _UINT64),
-    )

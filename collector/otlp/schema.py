@@ -62,12 +62,6 @@ _MESSAGES: dict[str, tuple[tuple[int, str, str], ...]] = {
         (16, "flags", "fixed32"),
     ),
     "LogIds": ((9, "trace_id", "bytes"), (10, "span_id", "bytes")),
-    "SpanHead": (
-        (4, "parent_span_id", "bytes"),
-        (7, "start", "fixed64"),
-        (8, "end", "fixed64"),
-        (16, "flags", "fixed32"),
-    ),
     # --- reading an item whole
     "AnyValue": (
         (1, "string_value", "bytes|"),
@@ -170,7 +164,6 @@ ResourceParts: Any = _CLASSES["ResourceParts"]
 SpanIds: Any = _CLASSES["SpanIds"]
 SpanInOrder: Any = _CLASSES["SpanInOrder"]
 LogIds: Any = _CLASSES["LogIds"]
-SpanHead: Any = _CLASSES["SpanHead"]
 AnyValue: Any = _CLASSES["AnyValue"]
 Resource: Any = _CLASSES["Resource"]
 Scope: Any = _CLASSES["Scope"]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from collector.otlp import encode
 from collector.otlp.batch import Batch, Signal
-from collector.otlp.decode import Decoder, MalformedItem, span_head
+from collector.otlp.decode import Decoder, MalformedItem
 from collector.otlp.model import Encoding
 from collector.otlp.request import RequestReader, UnreadableRequest
 from collector.receivers.files import UnreadableFile, read_requests
@@ -34,7 +34,7 @@ def read_all(body: bytes, signal: Signal, encoding: Encoding) -> Batch | None:
     assert (batch.rejected > 0) == bool(batch.rejected_reason)
     decoder = Decoder()
     for item in encode.items(batch):
-        for decode in (decoder.span, decoder.log_record, lambda raw: span_head(raw.data, raw.encoding)):
+        for decode in (decoder.span, decoder.log_record):
             try:
                 decode(item)
             except MalformedItem as error:

@@ -12,7 +12,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span as SpanMessage
 
 from collector.otlp import encode
 from collector.otlp.batch import Signal
-from collector.otlp.decode import Decoder, MalformedItem, log_record, resource, scope, span, span_head
+from collector.otlp.decode import Decoder, MalformedItem, log_record, resource, scope, span
 from collector.otlp.model import Encoding, Event, Link, RawItem, Status, Value
 from collector.otlp.request import RequestReader
 
@@ -63,7 +63,6 @@ def test_every_field_of_a_span() -> None:
     assert (found.flags, found.dropped_attributes_count, found.dropped_events_count) == (0x301, 1, 2)
     assert found.resource.service_name == "shop"
     assert (found.scope.name, found.scope.version) == ("lib", "1")
-    assert span_head(item.data) == (SPAN[::-1], 0x301, 5, 2**63)
 
 
 @pytest.mark.parametrize("size", [0, 1, 126, 127, 128, 129, 300, 16_383, 16_384, 70_000])
@@ -147,8 +146,6 @@ def test_malformed_items_say_what_they_are() -> None:
     bad = RawItem(b"\x0a\x7f", b"", b"", Encoding.PROTO)
     with pytest.raises(MalformedItem, match="span of 2 bytes"):
         span(bad)
-    with pytest.raises(MalformedItem, match="span of 2 bytes"):
-        span_head(bad.data)
     with pytest.raises(MalformedItem, match="log record of 2 bytes"):
         log_record(bad)
     with pytest.raises(MalformedItem, match="resource of 2 bytes"):
@@ -164,13 +161,11 @@ def test_malformed_items_say_what_they_are() -> None:
 def test_ids_of_zeros_are_absent() -> None:
     found = span(raw(SpanMessage(trace_id=TRACE, span_id=SPAN, parent_span_id=bytes(8))))
     assert found.parent_span_id == ""
-    assert span_head(SpanMessage(parent_span_id=bytes(8)).SerializeToString()).parent_span_id == b""
 
 
 def test_remote_parents_by_the_flags() -> None:
     for flags, remote in ((0, None), (0x200, None), (0x100, False), (0x300, True)):
         message = SpanMessage(flags=flags)
-        assert span_head(message.SerializeToString()).parent_is_remote is remote
         assert span(raw(message)).parent_is_remote is remote
 
 

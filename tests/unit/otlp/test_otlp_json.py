@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from collector.otlp.batch import Signal
-from collector.otlp.decode import MalformedItem, log_record, resource, scope, span, span_head
+from collector.otlp.decode import MalformedItem, log_record, resource, scope, span
 from collector.otlp.model import Encoding, RawItem, Span, Status
 from collector.otlp.request import UnreadableRequest, decode_request
 from collector.otlp.surrogates import mend_surrogates
@@ -242,17 +242,6 @@ def test_out_of_range_and_negative_times_are_malformed() -> None:
     for given in ("-1", str(2**64), {}):
         with pytest.raises(MalformedItem, match="startTimeUnixNano"):
             read(startTimeUnixNano=given)
-
-
-def test_head_reads_the_same_as_the_whole_span() -> None:
-    fields = {"parentSpanId": SPAN.upper(), "flags": "769", "startTimeUnixNano": "5", "endTimeUnixNano": 6}
-    head = span_head(json.dumps({**IDS, **fields}).encode(), Encoding.JSON)
-    assert head == (bytes.fromhex(SPAN), 769, 5, 6)
-    assert head.parent_is_remote is True
-    assert span_head(json.dumps({**IDS, "parentSpanId": "0" * 16}).encode(), Encoding.JSON) == (b"", 0, 0, 0)
-    for bad in (b"[]", b'{"flags":"x"}', b'{"parentSpanId":"zz"}', b"{" + b'"a":{' * 100_000):
-        with pytest.raises(MalformedItem):
-            span_head(bad, Encoding.JSON)
 
 
 def test_halves_of_surrogate_pairs_do_not_cost_the_request() -> None:
