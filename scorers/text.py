@@ -9,7 +9,10 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import reduce
+from operator import or_
 
 import sentencex
 
@@ -71,19 +74,22 @@ GRAM_SCRIPTS = frozenset({"hangul", "kana", "han", "thai", "lao", "myanmar", "kh
 def script(character: str) -> str:
     """The script of one letter by its code point; "" for digits, marks and what is not listed."""
     code = ord(character)
-    if code < 0x41:
-        return ""
+    if code < 0x80:
+        return "latin" if character.isalpha() else ""
     for name, low, high in _SCRIPTS:
         if low <= code <= high:
             return name if character.isalpha() or name not in ("latin",) else ""
     return "other" if character.isalpha() else ""
 
 
+_ASCII_BUT_LETTERS = bytes(code for code in range(128) if not chr(code).isalpha())
+
+
 def scripts(text: str, limit: int = 2000) -> Counter[str]:
     """How many letters of each script the first `limit` characters hold."""
     head = text[:limit]
     if head.isascii():
-        letters = sum(map(str.isalpha, head))
+        letters = len(head.encode().translate(None, _ASCII_BUT_LETTERS))
         return Counter({"latin": letters}) if letters else Counter()
     found: Counter[str] = Counter()
     for character, count in Counter(head).items():  # a text has few distinct characters
@@ -97,13 +103,14 @@ _BY_SCRIPT = {"hangul": "ko", "kana": "ja", "devanagari": "hi", "thai": "th", "g
 _BY_SCRIPT |= {"cyrillic": "ru", "arabic": "ar", "han": "zh"}
 
 
-def language(text: str) -> str | None:
+def language(text: str, found: Counter[str] | None = None) -> str | None:
     """A guess at the BCP 47 primary tag: by script, for Latin by the share of function words.
 
     None where the text is too short or nothing stands out; a script used by several languages (Cyrillic, Arabic,
-    Devanagari) is reported as its most common one.
+    Devanagari) is reported as its most common one. `found` are the text's `scripts` where the caller has them.
     """
-    found = scripts(text)
+    if found is None:
+        found = scripts(text)
     total = sum(found.values())
     if total < 2:
         return None
@@ -131,6 +138,7 @@ _LANGUAGES_OF: dict[str, tuple[str, ...]] = {
 
 
 _INITIAL = re.compile(r"(?:^|\s)(?:[A-ZÀ-ÞА-Я]\.|(?:[^\W\d_]\.){2,})$")
+_INITIALED = ("latin", "cyrillic")
 _LIST_MARK = re.compile(r"\(?\d{1,2}[.)]")  # "1." before an item is not a sentence
 _QUOTATIVE = re.compile(r"^(?:と|って|という)")
 
@@ -153,7 +161,9 @@ def sentences(text: str, tag: str | None = None, limit: int | None = None) -> li
             if carried:
                 stripped = f"{carried} {stripped}"
                 carried = ""
-            initial = _INITIAL.search(stripped) and script(stripped[-2]) in ("latin", "cyrillic")
+            initial = (
+                _may_be_initial(stripped) and _INITIAL.search(stripped) and script(stripped[-2]) in _INITIALED
+            )
             if (initial and len(stripped) < 200) or _LIST_MARK.fullmatch(stripped):
                 carried = stripped
                 continue
@@ -166,6 +176,11 @@ def sentences(text: str, tag: str | None = None, limit: int | None = None) -> li
         if limit is not None and len(found) >= limit:
             return found[:limit]
     return found
+
+
+def _may_be_initial(piece: str) -> bool:
+    """Whether the letter before the last character stands alone: else `_INITIAL` need not look through the text."""
+    return len(piece) < 3 or piece[-3] == "." or piece[-3].isspace()
 
 
 def _blocks(text: str) -> list[str]:
@@ -298,14 +313,24 @@ def _first_unit(following: str) -> str:
     return UNITS.get(match.group(1).casefold(), "") if match else ""
 
 
-def quantities(text: str, found_words: list[str] | None = None) -> list[Quantity]:
+MONTH, NUMBER_WORD, DENIAL = 1, 2, 4
+
+
+def kind(word: str) -> int:
+    """What a word is by the lists: the sum of those of MONTH, NUMBER_WORD and DENIAL that hold."""
+    folded = word.casefold()
+    return MONTH * (folded in MONTHS) + NUMBER_WORD * (folded in NUMBER_WORDS) + DENIAL * (folded in NEGATORS)
+
+
+def quantities(text: str, kinds: int | None = None) -> list[Quantity]:
     """The numbers of `clean` text with unit, currency, percent or date, in order of appearance.
 
-    Number words are English only; "one" is left out, since it is mostly a pronoun. `found_words` are the text's
-    `words` where the caller has them.
+    Number words are English only; "one" is left out, since it is mostly a pronoun. `kinds` is what the `kind`
+    of any of the text's words holds, where the caller knows it.
     """
     found: list[Quantity] = []
-    folded = {word.casefold() for word in (words(text) if found_words is None else found_words)}
+    if kinds is None:
+        kinds = reduce(or_, map(kind, words(text)), 0)
     if _DIGIT.search(text) is not None:
         for match in _NUMBER.finditer(text):
             value = canonical_number(match.group("number"))
@@ -322,8 +347,8 @@ def quantities(text: str, found_words: list[str] | None = None) -> list[Quantity
                 value = _times(value, factor)
             shown = match.group(0).strip().rstrip(".") if unit or factor != 1.0 else match.group("number")
             found.append(Quantity(value, unit, shown))
-        found.extend(_dates(text, named=not folded.isdisjoint(MONTHS)))
-    if folded.isdisjoint(NUMBER_WORDS):
+        found.extend(_dates(text, named=bool(kinds & MONTH)))
+    if not kinds & NUMBER_WORD:
         return found
     for match in _NUMBER_WORD.finditer(text):
         word = match.group(1).casefold()
@@ -383,9 +408,10 @@ def names(found: list[str]) -> list[str]:
 _NEGATION = re.compile(NEGATOR_PATTERN)
 
 
-def negations(text: str, found: list[str]) -> int:
-    """How many denials the sentence holds, by word lists and by Korean, Japanese, Chinese and "n't" parts."""
-    count = sum(word.casefold() in NEGATORS for word in found)
+def negations(text: str, found: Iterable[int]) -> int:
+    """How many denials the sentence holds, by the `kind` of its words and by Korean, Japanese, Chinese and "n't"
+    parts."""
+    count = sum(kind & DENIAL for kind in found) // DENIAL
     if text.isascii():
         return count + text.count("n't")
     return count + len(_NEGATION.findall(text))

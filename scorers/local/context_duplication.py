@@ -45,7 +45,8 @@ class ContextDuplication(LocalBase):
                 return number
             if not mine.bulk or other.bulk > 2 * mine.bulk or mine.bulk * REPEATS_FROM > other.bulk:
                 continue
-            shared = sum(weight for token, weight in mine.content.items() if token in other.content)
+            there = other.content
+            shared = sum([weight for token, weight in mine.content.items() if token in there])
             if shared >= REPEATS_FROM * mine.bulk:
                 return number
         return None

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 from scorers.interaction import Interaction
 from scorers.local.reading import Exchange, Reader, Reading
 from scorers.local.relevance import FEATURES as RELEVANCE_FEATURES
-from scorers.local.relevance import Relevance
+from scorers.local.relevance import Relevance, wanted_kind
 from scorers.local.support import FEATURES as SUPPORT_FEATURES
 from scorers.local.support import SentenceSupport, Support, brevity, summary
 from scorers.local.table import Model, Table
@@ -201,6 +201,9 @@ class Engine:
 
         A passage without a word, or that only repeats a part of the question, has 0.
         """
+        return self._once(exchange, "passage probabilities", lambda: self._passage_probabilities(exchange))
+
+    def _passage_probabilities(self, exchange: Exchange) -> list[float]:
         question = exchange.question
         assert question is not None and exchange.contexts is not None
         folded = " ".join(question.tokens)
@@ -224,7 +227,8 @@ class Engine:
     def _relevance_of(self, exchange: Exchange, question: Reading, text: Reading) -> list[float] | None:
         if not question.tokens or not text.tokens:
             return None
-        values = self._relevance.of(question, text)
+        (kind,) = self._once(exchange, "wanted", lambda: (wanted_kind(question.text[:2000]),))
+        values = self._relevance.of(question, kind, text)
         if self.encodes(exchange):
             assert self.encoder is not None
             values.extend(max(0.0, value) for value in self.encoder.similarities(question, text))

@@ -14,14 +14,17 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import blake2b
 from importlib import resources
+from itertools import chain
 
 from scorers.interaction import Interaction
 from scorers.lexicon import FUNCTION_GRAMS, FUNCTION_WORDS, NUMBER_WORDS
 from scorers.text import (
+    DENIAL,
     GRAM_SCRIPTS,
     Quantity,
     clean,
     grams,
+    kind,
     language,
     names,
     negations,
@@ -52,6 +55,7 @@ _BLOCK = 1024
 _FUNCTION_WEIGHT = 0.05
 _UNKNOWN_WEIGHT = 1.0
 _GRAM_WEIGHT = 0.5
+_WORDS_KEPT, _LONGEST_KEPT = 50_000, 32
 _FIRST_WORD = 1996  # the vocabulary's line of "the"; from there on it is ordered by frequency
 
 
@@ -79,12 +83,21 @@ def load_vocabulary() -> list[str]:
     return resources.files("scorers.local").joinpath("data/vocab.txt").read_text("utf-8").split("\n")
 
 
+@dataclass(frozen=True, slots=True)
+class Word:
+    """A word as written, once for all places where it stands: its tokens with their weights, and its `kind`."""
+
+    text: str
+    parts: tuple[tuple[str, float], ...]
+    kind: int
+
+
 @dataclass(slots=True)
 class Sentence:
     """One sentence as features see it.
 
     `tokens` are stems, and character pairs in scripts without spaces; `content` maps each distinct token to its
-    weight; `bulk` is the sum of these weights.
+    weight; `bulk` is the sum of these weights. `names` are known when somebody asked the reader for them.
     """
 
     text: str
@@ -94,6 +107,7 @@ class Sentence:
     bulk: float
     quantities: list[Quantity]
     negated: bool
+    names: list[str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +138,7 @@ class Reading:
 
     @cached_property
     def tokens(self) -> list[str]:
-        return [token for sentence in self.sentences for token in sentence.tokens]
+        return list(chain.from_iterable(sentence.tokens for sentence in self.sentences))
 
     @cached_property
     def content(self) -> dict[str, float]:
@@ -146,7 +160,7 @@ class Reading:
     @cached_property
     def folded(self) -> frozenset[str]:
         """Every word as written, case-folded."""
-        return frozenset(word.casefold() for sentence in self.sentences for word in sentence.words)
+        return frozenset(map(str.casefold, chain.from_iterable(sentence.words for sentence in self.sentences)))
 
     @cached_property
     def values(self) -> dict[str, set[str]]:
@@ -158,12 +172,19 @@ class Reading:
         return found
 
     @cached_property
-    def holders(self) -> dict[str, list[int]]:
+    def holders(self) -> dict[str, Sequence[int]]:
         """Token to the numbers of the sentences that hold it."""
-        found: dict[str, list[int]] = {}
+        found: dict[str, Sequence[int]] = {}
         for number, sentence in enumerate(self.sentences):
+            alone = (number,)  # most tokens are in one sentence: one object for all of them
             for token in sentence.content:
-                found.setdefault(token, []).append(number)
+                held = found.get(token)
+                if held is None:
+                    found[token] = alone
+                elif isinstance(held, list):
+                    held.append(number)
+                else:
+                    found[token] = [*held, number]
         return found
 
     @cached_property
@@ -172,7 +193,7 @@ class Reading:
 
     @cached_property
     def language(self) -> str | None:
-        return language(self.text)
+        return language(self.text, self.scripts)
 
 
 @dataclass
@@ -195,7 +216,7 @@ class Reader:
         self._cache: OrderedDict[bytes, tuple[Reading, int]] = OrderedDict()
         self._cache_bytes = cache_bytes
         self._held = 0
-        self._tokens: dict[str, tuple[tuple[str, float], ...]] = {}
+        self._words: dict[str, Word] = {}
 
     def exchange(self, interaction: Interaction) -> Exchange:
         question = (
@@ -250,34 +271,37 @@ class Reader:
 
     def _sentence(self, text: str, spoken: bool) -> Sentence:
         read = _LISTED.sub("", CITATION.sub(" ", text)) if spoken else text
-        written = words(read)
-        tokens: list[str] = []
-        content: dict[str, float] = {}
-        known = self._tokens
-        for word in written:
-            for token, weight in known.get(word) or self.parts(word):
-                tokens.append(token)
-                content[token] = weight
+        known = self._words
+        found = [known.get(word) or self._word(word) for word in words(read)]
+        parts = [part for word in found for part in word.parts]
+        content = dict(parts)
+        kinds = 0
+        for word in found:
+            kinds |= word.kind
+        denials = negations(read, [word.kind for word in found] if kinds & DENIAL else ())
         return Sentence(
             text,
-            written,
-            tokens,
+            [word.text for word in found],
+            [token for token, _ in parts],
             content,
             sum(content.values()),
-            quantities(read, written),
-            negations(read, written) % 2 == 1,
+            quantities(read, kinds),
+            denials % 2 == 1,
         )
 
     def parts(self, word: str) -> tuple[tuple[str, float], ...]:
         """The tokens of a word as written, with their weights."""
-        parts = self._tokens.get(word)
-        if parts is None:
-            parts = self._word(word)
-            if len(self._tokens) < 50_000 and len(word) <= 32:
-                self._tokens[word] = parts
-        return parts
+        return self._word(word).parts
 
-    def _word(self, word: str) -> tuple[tuple[str, float], ...]:
+    def _word(self, text: str) -> Word:
+        word = self._words.get(text)
+        if word is None:
+            word = Word(text, self._parts(text), kind(text))
+            if len(self._words) < _WORDS_KEPT and len(text) <= _LONGEST_KEPT:
+                self._words[text] = word
+        return word
+
+    def _parts(self, word: str) -> tuple[tuple[str, float], ...]:
         folded = word.casefold()
         if script(folded[0]) in GRAM_SCRIPTS:
             return tuple(
@@ -289,10 +313,12 @@ class Reader:
             return ((str(NUMBER_WORDS[folded]), 0.8),)
         return ((stem(folded), self._weights.of(folded)),)
 
-    def tokens(self, text: str) -> list[str]:
-        """The tokens of a piece of clean text."""
-        return [token for word in words(text) for token, _ in self.parts(word)]
-
     def names(self, sentence: Sentence) -> list[str]:
         """Words of the sentence that look like names, except such as are function words."""
-        return [word for word in names(sentence.words) if self._weights.of(word.casefold()) > _FUNCTION_WEIGHT]
+        found = sentence.names
+        if found is None:
+            found = [
+                word for word in names(sentence.words) if self._weights.of(word.casefold()) > _FUNCTION_WEIGHT
+            ]
+            sentence.names = found
+        return found

@@ -72,14 +72,13 @@ class Relevance:
         if kind == "time":
             return _TIME_WORDS.search(sentence.text) is not None
         return any(
-            token not in asked for word in self._reader.names(sentence) for token in self._reader.tokens(word)
+            token not in asked for name in self._reader.names(sentence) for token, _ in self._reader.parts(name)
         )
 
-    def of(self, question: Reading, text: Reading) -> list[float]:
-        """The features of `text` for `question`; both must hold a token."""
+    def of(self, question: Reading, kind: str | None, text: Reading) -> list[float]:
+        """The features of `text` for `question`, which asks for that kind of answer; both must hold a token."""
         asked = question.content
         bulk = question.bulk or 1.0
-        kind = wanted_kind(question.text[:2000])
         shared: dict[int, float] = {}
         found = 0.0
         for token, weight in asked.items():

@@ -62,28 +62,36 @@ def length_of_common_subsequence(tokens: Sequence[str], reading: Reading) -> int
     One step per token of the sentence on an integer with one bit per token of a block of the passage; over several
     blocks the longest counts.
     """
-    return max((_in_block(tokens, block) for block in reading.blocks), default=0)
+    return max((_in_block(_masks(tokens, block), block.size) for block in reading.blocks), default=0)
 
 
-def _in_block(tokens: Sequence[str], block: Block) -> int:
-    full = (1 << block.size) - 1
+def _masks(tokens: Sequence[str], block: Block) -> list[int]:
+    """The places of each token in a block, as bit masks."""
+    places = block.positions
+    return [places.get(token, 0) for token in tokens]
+
+
+def _in_block(masks: Sequence[int], size: int) -> int:
+    full = (1 << size) - 1
     row = full
-    for token in tokens:
-        mask = block.positions.get(token)
-        if mask is not None:
+    for mask in masks:
+        if mask:
             hit = row & mask
             row = ((row + hit) | (row - hit)) & full
-    return block.size - row.bit_count()
+    return size - row.bit_count()
 
 
-def neighbours(tokens: Sequence[str], contexts: Sequence[Reading]) -> tuple[float, float]:
-    """Shares of neighbouring token pairs and triples that occur side by side in one passage."""
+def in_order(tokens: Sequence[str], contexts: Sequence[Reading]) -> tuple[int, float, float]:
+    """The length of the longest common subsequence with one passage, and the shares of neighbouring token pairs and
+    triples that occur side by side in one."""
     pairs = max(0, len(tokens) - 1)
     triples = max(0, len(tokens) - 2)
     found_pairs = bytearray(pairs)
     found_triples = bytearray(triples)
+    longest = 0
     for block in (block for reading in contexts for block in reading.blocks):
-        masks = [block.positions.get(token, 0) for token in tokens]
+        masks = _masks(tokens, block)
+        longest = max(longest, _in_block(masks, block.size))
         previous = 0
         for i in range(pairs):
             mask = masks[i + 1]
@@ -94,7 +102,7 @@ def neighbours(tokens: Sequence[str], contexts: Sequence[Reading]) -> tuple[floa
                     found_triples[i - 1] = 1
             previous = run
     share_pairs = sum(found_pairs) / pairs if pairs else 0.0
-    return share_pairs, sum(found_triples) / triples if triples else share_pairs
+    return longest, share_pairs, sum(found_triples) / triples if triples else share_pairs
 
 
 def _has(quantity: Quantity, units: set[str] | None) -> tuple[bool, bool]:
@@ -134,18 +142,19 @@ class Support:
         question: Reading | None,
         values: dict[str, set[str]],
     ) -> SentenceSupport:
-        found = {token for token in sentence.content if any(token in reading.content for reading in contexts)}
+        found: set[str] = set()
+        for reading in contexts:
+            found |= sentence.content.keys() & reading.content.keys()
         bulk = sentence.bulk or 1.0
         asked = question.content if question is not None else {}
         named_in = contexts if question is None else [*contexts, question]
-        recall = sum(sentence.content[token] for token in found) / bulk
+        recall = sum(weight for token, weight in sentence.content.items() if token in found) / bulk
         novel = {token: weight for token, weight in sentence.content.items() if token not in asked}
         novel_bulk = sum(novel.values())
         novel_recall = sum(w for t, w in novel.items() if t in found) / novel_bulk if novel_bulk else recall
         best, agreeing, nearest, differs = self._nearest(sentence, contexts, question)
         ordered = sentence.tokens[:_ORDERED_TOKENS]
-        sequence = max((length_of_common_subsequence(ordered, reading) for reading in contexts), default=0)
-        pairs, triples = neighbours(ordered, contexts)
+        sequence, pairs, triples = in_order(ordered, contexts)
 
         missing_numbers: list[str] = []
         other_units: list[str] = []

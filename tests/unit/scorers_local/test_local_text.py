@@ -11,6 +11,7 @@ from scorers.text import (
     canonical_number,
     clean,
     grams,
+    kind,
     language,
     names,
     negations,
@@ -131,12 +132,12 @@ def test_names_are_capitals_that_grammar_does_not_ask_for() -> None:
     ],
 )
 def test_denials_are_seen(text: str) -> None:
-    assert negations(text, words(text)) % 2 == 1
+    assert negations(text, map(kind, words(text))) % 2 == 1
 
 
 @pytest.mark.parametrize("text", ["It is allowed", "환불됩니다", "返金できます", "可以退款", "Das ist erlaubt"])
 def test_statements_are_not_denials(text: str) -> None:
-    assert negations(text, words(text)) == 0
+    assert negations(text, map(kind, words(text))) == 0
 
 
 @pytest.mark.parametrize(
