@@ -26,6 +26,8 @@ _STRONG = frozenset({
 _CARRIERS = (Role.CHAIN, Role.AGENT, Role.OTHER)
 _THOUGHT = re.compile(r"\s*Thought:.*\n[ \t]*(?:Final )?Answer:\s*(?P<answer>\S.*)", re.DOTALL)
 """The reply of an agent that writes its thoughts down before its answer."""
+_THINKS = "</think>"
+"""Ends the thoughts of a model whose server does not set them apart; their beginning may stand in the prompt."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +83,11 @@ def _tells_error(node: Node, text: str) -> bool:
 def response(call: Call | None, top: Text | None) -> Text | None:
     """The response: the application's output where it gives one, else the model's reply."""
     spoken = call.text if call is not None else None
-    thought = _THOUGHT.match(spoken[:200_000]) if spoken is not None else None
-    if thought is not None and (top is None or squeeze(top.text) == squeeze(spoken or "")):
-        return Text(thought.group("answer").strip(), "answer_of_thoughts", call.node if call is not None else None)
+    if top is not None and (said := _behind_thoughts(top.text)) is not None:
+        return Text(said, "answer_of_thoughts", top.node)
+    said = _behind_thoughts(spoken) if spoken is not None else None
+    if said is not None and (top is None or squeeze(top.text) in (squeeze(spoken or ""), squeeze(said))):
+        return Text(said, "answer_of_thoughts", call.node if call is not None else None)
     if top is None:
         return Text(spoken, "model_reply", call.node if call else None) if spoken is not None else None
     if spoken is None:
@@ -93,6 +97,15 @@ def response(call: Call | None, top: Text | None) -> Text | None:
     if top.rule == "top_output_weak" and squeeze(spoken) not in squeeze(top.text):
         return Text(spoken, "model_reply", call.node if call is not None else None)
     return top
+
+
+def _behind_thoughts(text: str) -> str | None:
+    """The answer behind thoughts that were written down; None where there are none, or nothing is behind them."""
+    thoughts, mark, rest = text.rpartition(_THINKS)
+    if mark and thoughts.strip() and rest.strip():
+        return rest.strip()
+    thought = _THOUGHT.match(text[:200_000])
+    return thought.group("answer").strip() if thought is not None else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from collector.extract.inprompt import Gathered
 from collector.extract.limits import Limits
 from collector.extract.options import Options
 from collector.extract.tree import Node
-from collector.extract.values import as_text, is_scrubbed, says_truncated
+from collector.extract.values import as_text, is_scrubbed, says_truncated, squeeze
 from collector.extract.view import Role
 from collector.otlp.model import Status
 from collector.records.found import Mark
@@ -110,10 +110,18 @@ def _texts(found: Findings, result: Assessed, limits: Limits, options: Options) 
         elif cut:
             result.damage[part] = Damage.TRUNCATED  # a text that breaks off is not what was asked or answered
         else:
-            if says_truncated(words):
+            if says_truncated(words) or (part is Field.RESPONSE and _broke_off(found, text)):
                 result.damage[part] = Damage.TRUNCATED
             _put(result, part, words)
         result.rules[part.value] = text.rule
+
+
+def _broke_off(found: Findings, answer: Text) -> bool:
+    """Whether the model's call failed with a part of its answer out already, as a stream does."""
+    call = found.call
+    return (
+        call is not None and call.failed and call.text is not None and squeeze(answer.text) in squeeze(call.text)
+    )
 
 
 def _put(result: Assessed, part: Field, words: str) -> None:

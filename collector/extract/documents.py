@@ -181,6 +181,8 @@ def _object(value: dict[str, Json], max_chars: int, *, loose: bool, depth: int) 
         text = _text(meta)
         if text is not None:
             meta = {key: item for key, item in meta.items() if item != text}
+        elif score is not None or distance is not None:
+            text = _only_sentence(value)
     if text is None:
         known = ident is not None and (score is not None or distance is not None or (loose and len(value) <= 4))
         return Document(None, ident, score, distance, meta) if known else None
@@ -210,6 +212,12 @@ def _text(value: Mapping[str, Json]) -> str | None:
     if isinstance(resource, dict) and isinstance(resource.get("text"), str):
         return str(resource["text"])
     return None
+
+
+def _only_sentence(value: Mapping[str, Json]) -> str | None:
+    """The one text of several words beside a score, whatever it is called (`name`, in a template that many copy)."""
+    found = [item for item in value.values() if isinstance(item, str) and len(item.split(None, 3)) > 3]
+    return found[0] if len(found) == 1 else None
 
 
 def _nested(value: dict[str, Json], max_chars: int, depth: int) -> Document | None:

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from itertools import islice
 
 from collector.extract.answer import Asked, Text, history, question, response, top_answer
 from collector.extract.calls import Call, calls_of, final_call, reply_text
@@ -16,10 +17,10 @@ from collector.extract.conventions.generic import Generic
 from collector.extract.damage import ERROR_HINT, Findings, assess
 from collector.extract.fields import first, mapped, resource_text, told_usage, usage_of_call
 from collector.extract.identity import Identities, Identity, scalars
-from collector.extract.inprompt import Gathered
+from collector.extract.inprompt import Gathered, answered_from
 from collector.extract.join import partners
 from collector.extract.limits import Limits
-from collector.extract.messages import last_user
+from collector.extract.messages import USER, Message, last_user
 from collector.extract.options import Options
 from collector.extract.readers import answer_of, question_of
 from collector.extract.tree import Node, build, unique
@@ -145,6 +146,8 @@ class Extractor:
                 view.role = Role.LLM
         if view.role in (Role.CHAIN, Role.AGENT):
             _carry(view, self._options.max_json_bytes)
+        elif view.role is Role.LLM and view.messages is None and view.input is not None:
+            view.messages = _asked_as_text(view.input, self._options.max_json_bytes)
         return view
 
     def _interactions(self, traces: Sequence[list[Node]], *, complete: bool) -> tuple[list[Found], Seen]:
@@ -174,6 +177,14 @@ def _first_time(record: LogRecord, told: set[str]) -> bool:
     known = said in told
     told.add(said)
     return not known
+
+
+def _asked_as_text(given: Payload, max_chars: int) -> tuple[Message, ...] | None:
+    """What a model was asked, where its input is no messages but an object that names a text (`{"input": ...}`)."""
+    if given.hidden or given.broken or not isinstance(given.value, dict):
+        return None
+    text = question_of(given.value, max_chars)
+    return (Message(USER, (text,)),) if text is not None else None
 
 
 def _carry(view: View, max_chars: int) -> None:
@@ -224,6 +235,8 @@ class _Builder:
         path = self._path(guess.node if guess is not None else None)
         top = top_answer(path, options)
         call = final_call(calls, top.text if top is not None else None)
+        if top is None and call is not None and len(own) > 1:
+            call = answered_from(self._texts(), call, own, self._group)
         if call is not None and guess is not None and call is not guess:
             path = self._path(call.node)
             top = top_answer(path, options)
@@ -265,6 +278,11 @@ class _Builder:
         if node is None and goal.role in (Role.CHAIN, Role.AGENT):
             path.append(goal)
         return path or [goal]
+
+    def _texts(self) -> list[str]:
+        """The first of the texts that were retrieved."""
+        given = (d.text for n in self._group if n.view is not None for d in n.view.documents or () if d.text)
+        return [text for text in islice(given, 50) if len(text) >= 20]
 
     def _retrieves(self) -> bool:
         return any(n.role in (Role.RETRIEVER, Role.RERANKER) or (n.view and n.view.documents) for n in self._group)

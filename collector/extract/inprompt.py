@@ -14,6 +14,7 @@ from collector.extract.messages import SYSTEM, Message
 from collector.extract.prompts import Pieces
 from collector.extract.tree import Node
 from collector.extract.values import loads, looks_encoded, squeeze, walk
+from collector.extract.view import Role
 
 _CONTEXT_VARIABLES = (
     "context",
@@ -152,6 +153,36 @@ def prompt_text(
                 parts.append(raw.replace("\\n", "\n").replace("\\'", "'"))
                 break
     return PromptText("\n".join(parts), whole=whole) if parts else None
+
+
+def answered_from(documents: Sequence[str], call: Call, calls: Sequence[Call], group: Sequence[Node]) -> Call:
+    """The call that answered from the documents, where the last one saw neither them nor what was answered: it made a
+    title for the chat, say, and nothing tells the application's own answer.
+
+    A call that writes a query or a grade is none: what came of it stands between it and the last.
+    """
+    own = _prompt_of(call)
+    if own is None or not documents or any(own.position(text) >= 0 for text in documents):
+        return call
+    for other in reversed(calls):
+        said = other.text
+        if other is call or said is None or other.asks_tools or other.node.serves:
+            continue
+        if own.position(said) >= 0:
+            return call
+        theirs = _prompt_of(other)
+        if theirs is None or not any(theirs.position(text) >= 0 for text in documents):
+            continue
+        led_on = any(
+            node.role is not Role.LLM and other.end <= node.span.start_unix_nano <= call.start for node in group
+        )
+        return call if led_on or len(said.split(None, 3)) <= 3 or looks_encoded(said) else other
+    return call
+
+
+def _prompt_of(call: Call) -> PromptText | None:
+    """All that a call was given, earlier turns too."""
+    return prompt_text(call.messages, call, whole=True) if call.messages else None
 
 
 def _strings(body: object, parts: list[str], layer: int = 0) -> None:

@@ -72,7 +72,10 @@ _RESULT_PARTS = {
     "retry-prompt",
     "custom_tool_call_output",
 }
-_SILENT_PARTS = {"reasoning", "thinking", "redacted_thinking", "reasoning_content", "image", "image_url", "audio"}
+_SILENT_PARTS = {
+    *("reasoning", "thinking", "redacted_thinking", "reasoning_content"),
+    *("image", "image_url", "input_image", "audio", "input_audio", "video", "blob", "binary", "input_file"),
+}
 _RESULT_KEYS = ("response", "result", "output", "content", "value", "text")
 _LISTS = ("messages", "input", "contents", "prompt", "kwargs", "data", "inputs", "chat_history", "new_messages")
 MAX_MESSAGES = 2_000
