@@ -10,6 +10,7 @@ import os
 import socket
 import sys
 import tempfile
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -32,9 +33,10 @@ from collector.receivers.kafka_options import KafkaOptions
 from collector.sampling.policies import unscreened
 from scorers.catalog import judged, runnable
 from scorers.config import ScorerOptions
-from scorers.errors import ScorerError
+from scorers.errors import BadScorerOptions, JudgeAuth, ScorerError
 from scorers.judge.canary import CanaryReport
-from scorers.judge.options import JudgeOptions
+from scorers.judge.keys import key_provider
+from scorers.judge.options import JudgeOptions, KeyOptions
 from scorers.judge.service import Judge
 from scorers.local import build
 from scorers.scorer import Tier
@@ -167,9 +169,26 @@ def _endpoints(config: Config, report: _Report) -> None:
     if config.export.kafka is not None:
         asyncio.run(_results_topic(config.export.kafka, report))
     if config.judge is not None:
+        asyncio.run(_key("judge", config.judge.api_key, report))
         _connect("judge", config.judge.base_url, report)
         if config.judge.embeddings is not None and config.judge.embeddings.base_url:
+            if config.judge.embeddings.api_key is not None:
+                asyncio.run(_key("judge.embeddings", config.judge.embeddings.api_key, report))
             _connect("judge.embeddings", config.judge.embeddings.base_url, report)
+        if config.judge.shadow is not None:
+            asyncio.run(_key("judge.shadow", config.judge.shadow.api_key, report))
+            _connect("judge.shadow", config.judge.shadow.base_url, report)
+
+
+async def _key(name: str, options: KeyOptions, report: _Report) -> None:
+    """Whether a key that is asked for is where it is said to be; not whether the endpoint takes it."""
+    try:
+        key = await key_provider(options, environ=os.environ, monotonic=time.monotonic).key()
+    except (BadScorerOptions, JudgeAuth) as error:
+        report.bad(f"{name}: {error}")
+    else:
+        if key is not None:
+            report.good(f"{name}.api_key: there is a key")
 
 
 async def _kafka(options: KafkaOptions, report: _Report) -> None:

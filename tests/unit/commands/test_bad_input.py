@@ -174,3 +174,20 @@ def test_check_tries_the_state_directory_and_the_files_of_the_page(
     assert main(["check", "-c", str(path)]) == 0
     assert "ok    process.state_dir:" in capsys.readouterr().out
     assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize("key", [{"env": "NO_SUCH_KEY_OF_A_TEST"}, {"file": "absent"}, {"command": ["false"]}])
+def test_check_looks_for_the_judges_key(
+    key: dict[str, object], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with HTTPServer(("127.0.0.1", 0), _Another) as server:
+        config = {
+            "receivers": {"http": {"port": 0}, "grpc": {"port": 0}},
+            "judge": {"base_url": f"http://127.0.0.1:{server.server_port}/v1", "model": "m", "api_key": key},
+        }
+        path = tmp_path / "groundwatch.yaml"
+        path.write_text(json.dumps(config))
+        assert main(["check", "-c", str(path)]) == 1
+    failures = [line for line in capsys.readouterr().out.splitlines() if line.startswith("FAIL")]
+    assert len(failures) == 1
+    assert failures[0].startswith("FAIL  judge: ")
