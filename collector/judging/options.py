@@ -8,7 +8,11 @@ from pydantic import BaseModel, ConfigDict, Field
 class Options(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    concurrency: int = Field(16, ge=1, description="Interactions judged at the same time.")
+    concurrency: int = Field(
+        16,
+        ge=1,
+        description="Interactions judged at the same time, at most; fewer while the judge takes fewer calls than that.",
+    )
     deadline_seconds: float = Field(120, gt=0, description="Longest time for judging one interaction.")
     max_age_seconds: float = Field(
         900,

@@ -55,6 +55,10 @@ class SideBySide:
         """Whether the judge takes calls; the shadow holds nothing up."""
         return self._judge.available()
 
+    def capacity(self) -> int:
+        """That of the judge."""
+        return self._judge.capacity()
+
     async def score(
         self, interaction: Interaction, deadline_seconds: float | None = None, *, attempt: int = 0
     ) -> list[Result]:

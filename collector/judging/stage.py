@@ -60,6 +60,11 @@ class JudgePort(Protocol):
         """False while no endpoint takes calls (breaker open): jobs wait instead of failing."""
         ...
 
+    def capacity(self) -> int:
+        """How many interactions keep it busy now. Further ones wait in the queue, which sheds with known probability:
+        begun all at once they would wait for each other's calls until none of them is done within its deadline."""
+        ...
+
     async def score(self, interaction: Interaction, deadline_seconds: float) -> list[Result]: ...
 
 
@@ -298,7 +303,8 @@ class Judging:
 
     def _start_what_fits(self) -> None:
         now = self._clock.monotonic()
-        while len(self._running) + len(self._abandoned) < self._options.concurrency and self._jobs:
+        capacity, free = self._judge.capacity(), self._options.concurrency - len(self._abandoned)
+        while len(self._running) < min(capacity, free) and self._jobs:
             due = bool(self._again) and self._again[0].not_before <= now
             queue = self._again if due else self._fresh
             if not queue or not self._judge.available():

@@ -124,6 +124,11 @@ class Judge:
         """False while the circuit breaker of the chat endpoint lets no call pass."""
         return self.chat.breaker.seconds_until_probe() == 0.0
 
+    def capacity(self) -> int:
+        """How many interactions keep the chat endpoint busy: as many as calls may be in flight to it now. More may be
+        judged at a time; their deadlines then pass while their calls wait for each other."""
+        return self.chat.concurrency.limit
+
     def down_because(self) -> str:
         """The cause that holds the breaker open (auth, quota, model_unknown, overloaded, unreachable), or ""."""
         return self.chat.breaker.cause if self.chat.breaker.state is not BreakerState.CLOSED else ""

@@ -78,6 +78,9 @@ class Judge:
     def available(self) -> bool:
         return True
 
+    def capacity(self) -> int:
+        return 1_000
+
     async def score(self, interaction: Interaction, deadline_seconds: float) -> list[Result]:
         mood = self._mood(interaction.id)
         await asyncio.sleep(0)

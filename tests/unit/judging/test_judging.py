@@ -43,6 +43,7 @@ class Judge:
     def __init__(self, script: Script | None = None) -> None:
         self.script = script or self.well
         self.up = True
+        self.places = 1_000
         self.asked: list[str] = []
         self.gate = asyncio.Event()
 
@@ -52,6 +53,9 @@ class Judge:
 
     def available(self) -> bool:
         return self.up
+
+    def capacity(self) -> int:
+        return self.places
 
     async def score(self, interaction: Interaction, deadline_seconds: float) -> list[Result]:
         self.asked.append(interaction.id)
@@ -168,6 +172,21 @@ async def test_no_more_than_the_slots_run() -> None:
     judge.gate.set()
     await world.settle_down()
     assert len(world.ended) == 10
+    world.check_conservation()
+
+
+async def test_no_more_run_than_keep_the_judge_busy() -> None:
+    judge = Judge()
+    judge.script = judge.hangs
+    judge.places = 0
+    world = World(judge, concurrency=16)
+    for number in range(5):
+        world.offer(f"i{number}")
+    for places, asked in ((0, 0), (2, 2), (1_000, 5)):
+        judge.places = places
+        world.stage.tick()
+        await world.settle_down()
+        assert len(judge.asked) == asked
     world.check_conservation()
 
 
