@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from collector.extract.options import Options
 from collector.extract.paths import attribute_of, pick
 from collector.extract.tree import Node
-from collector.extract.values import Json, as_scalar_text, is_redacted, is_scrubbed, unwrap
+from collector.extract.values import Json, as_scalar_text, clean, is_redacted, is_scrubbed, unwrap
 from collector.otlp.model import Attributes
 
 SESSION = (
@@ -234,7 +234,7 @@ def scalars(nodes: Sequence[Node], options: Options) -> dict[str, object]:
                 continue
             if isinstance(value, str):
                 if value and not is_scrubbed(value):
-                    found[key] = value[: options.max_attribute_chars]
+                    found[key] = clean(value[: options.max_attribute_chars])
             elif isinstance(value, bool | int | float):
                 found[key] = value
     return found
@@ -246,6 +246,6 @@ def _flat(attributes: Mapping[str, Json]) -> Iterator[tuple[str, Json]]:
             inner = unwrap(value, 100_000)
             if isinstance(inner, dict):
                 for name, item in list(inner.items())[:64]:
-                    yield f"metadata.{name}", item
+                    yield clean(f"metadata.{name}"), item
         else:
             yield key, value

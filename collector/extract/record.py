@@ -12,7 +12,7 @@ import msgspec
 
 from collector.extract.conventions.record import UnreadableRecord, at_path, read_record
 from collector.extract.options import Options
-from collector.extract.values import Json, as_scalar_text, as_text
+from collector.extract.values import Json, as_scalar_text, as_text, clean
 from collector.records.found import Found, Mark
 from scorers.interaction import Damage, Field, Passage
 
@@ -99,6 +99,7 @@ def _attributes(value: Json, options: Options) -> dict[str, object]:
             break
         if len(key) > _MAX_ID_CHARS:
             continue
+        key = clean(key)  # noqa: PLW2901  # the same key, as a text that can be written
         if isinstance(item, str):
             text = as_text(item)
             if text is not None:

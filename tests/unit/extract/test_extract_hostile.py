@@ -10,6 +10,7 @@ import pytest
 
 from collector.extract.extractor import Extractor
 from collector.extract.options import Options
+from collector.extract.record import found_in
 from collector.extract.values import MISSING, loads
 from collector.otlp.model import LogRecord, Span
 from tests.unit.extract.extract_builders import (
@@ -106,6 +107,23 @@ def test_attributes_for_segments_are_bounded() -> None:
     found = one(S("root", many, [genai_llm(QUESTION)]))
     assert len(found.attributes) <= Options().max_attributes
     assert all(len(str(value)) <= Options().max_attribute_chars for value in found.attributes.values())
+
+
+def test_no_half_of_a_surrogate_pair_is_in_what_may_become_a_label() -> None:
+    """JSON in an attribute can spell one; a label with it could be neither shown nor written to the books."""
+    metadata = '{"plan": "cut \\ud83d", "cut \\ud83d": "gold", "session_id": "s \\ud83d", "tenant": "t \\ud83d"}'
+    found = one(S("root", {"metadata": metadata}, [oi_retriever(), oi_llm(QUESTION)]))
+    told = (*found.attributes, *found.attributes.values(), found.session, found.tenant, *found.rules.values())
+    assert found.attributes["metadata.plan"] == "cut \ufffd"
+    for text in told:
+        str(text).encode()
+    record = (
+        '{"question": "q", "response": "r", "attributes": {"cut \\ud83d": "x \\ud83d"}, "service": "s \\ud83d"}'
+    )
+    plain = found_in(record.encode(), Options(), name="n")
+    assert plain is not None
+    assert dict(plain.attributes) == {"cut \ufffd": "x \ufffd"}
+    assert plain.service == "s \ufffd"
 
 
 def test_long_chains_of_parents_end() -> None:
