@@ -317,6 +317,13 @@ async def test_a_body_that_is_no_completion_is_tried_once_more(fault: Fault) -> 
         assert len(b.server.received) == 2
 
 
+async def test_a_reply_without_end_is_no_reply() -> None:
+    async with bench(ScriptedJudge(faults=[Fault(raw=b" " * (9 << 20))] * 2)) as b:
+        result = await b.faithfulness()
+        assert failed(result) is FailedReason.BAD_REPLY
+        assert isinstance(result.outcome, Failed) and "over 8 MiB" in result.outcome.detail
+
+
 async def test_a_wrong_content_type_and_an_unasked_stream_are_read() -> None:
     faults = [Fault(content_type="text/plain"), Fault(stream=True, content_type="text/event-stream")]
     async with bench(ScriptedJudge(faults=faults)) as b:

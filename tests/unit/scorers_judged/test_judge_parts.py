@@ -377,6 +377,19 @@ def test_the_local_contract_finds_the_liar() -> None:
 
 
 # --- limits --------------------------------------------------------------------------------------------------
+async def test_a_place_that_was_handed_over_to_one_that_is_cancelled_goes_to_the_next() -> None:
+    limits = Concurrency(start=1, maximum=1, on_change=lambda _: None)
+    ticket = await limits.acquire()
+    first, second = (asyncio.create_task(limits.acquire()) for _ in range(2))
+    await asyncio.sleep(0)
+    limits.release(ticket, overloaded=False, worked=True)
+    first.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await first
+    await second
+    assert limits.in_flight == 1
+
+
 async def test_a_place_that_is_freed_between_a_cancellation_and_its_hearing_is_not_lost() -> None:
     limits = Concurrency(start=1, maximum=1, on_change=lambda _: None)
     ticket = await limits.acquire()
