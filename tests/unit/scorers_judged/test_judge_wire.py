@@ -11,7 +11,6 @@ from scorers.errors import BadReply, BadScorerOptions, FormRefused, JudgeError, 
 from scorers.judge.transport import make_transport
 from scorers.judge.wire import Dialect, chat_body, error_of, read_chat, read_embeddings
 
-
 STREAM = (
     b': ping\n\ndata: {"choices": []}\n\n'
     b'data: {"choices": [{"delta": {"content": "a"}, "finish_reason": "stop"}]}\n'
