@@ -149,8 +149,6 @@ class Books:
         if not (keys or rows or receipts):
             return True
         self._rows, self._receipts = {}, []
-        for written in self._first:
-            await written()
         forget = self._clock.monotonic() >= self._forget_at
         before = self._clock.unix_nano() // 10**9 - int(self._options.window_seconds)
 
@@ -160,8 +158,10 @@ class Books:
                 _forget(connection, before, self._options.max_keys)
 
         try:
+            for written in self._first:
+                await written()
             await writer.submit(write)
-        except sqlite3.Error as error:
+        except Exception as error:  # noqa: BLE001  # of whatever kind: what was to be written must not be lost
             self._rows = {**rows, **self._rows}
             self._receipts = receipts + self._receipts
             self.failing = f"{self._file.path} can not be written ({error}): make room, or mend the disk"

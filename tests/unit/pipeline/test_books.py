@@ -148,6 +148,37 @@ async def test_what_can_not_be_written_is_kept_and_tried_again(world: World) -> 
     await books.close()
 
 
+@pytest.mark.parametrize("where", ["a row", "elsewhere"])
+async def test_nothing_is_lost_by_an_error_of_another_kind(world: World, where: str) -> None:
+    """A row whose name no file can hold, a store beside the books that raises: told, kept, and not the books' end."""
+    part = Sums()
+    books = world.open(part)
+    part.put("a", b"1")
+    receipt = world.receipt("one")
+    books.settled("i1", receipt)
+    receipt.release()
+    troubled = True
+
+    async def elsewhere() -> None:
+        if troubled:
+            raise KeyError("no such case")
+
+    if where == "a row":
+        part.put("half \ud83d", b"1")
+    else:
+        books.after(elsewhere)
+    assert not await books.commit()
+    assert not await books.commit()
+    assert books.failing is not None
+    assert len(world.watched.failures) == 2
+    assert world.settled == []
+    if where == "elsewhere":
+        troubled = False
+        assert await books.commit()
+        assert world.settled == ["one"]
+    await books.close()
+
+
 async def test_nothing_is_written_of_a_group_that_fails(world: World) -> None:
     part = Sums()
     books = world.open(part)
