@@ -105,7 +105,7 @@ def build(
 
     `table` is an operator's own calibration table, `encoder` a path to the encoder's file where the data package
     is not installed, `pair_model` an own entailment model, `threads` bounds ONNX Runtime, `cache_bytes` the
-    passage caches (half for readings, half for vectors). Raises UnknownScorer, ModelMissing, BadScorerOptions.
+    passage caches (half of it for vectors in the full tier). Raises UnknownScorer, ModelMissing, BadScorerOptions.
     """
     from scorers.local.engine import Engine
     from scorers.local.reading import Reader
@@ -122,6 +122,6 @@ def build(
         from scorers.local.entailment import PairModel  # likewise
 
         reads = PairModel(pair_model)
-    reader = Reader(cache_bytes=cache_bytes // 2)
+    reader = Reader(cache_bytes=cache_bytes if made is None else cache_bytes // 2)
     engine = Engine(load_table(table), tier=tier, reader=reader, encoder=made, pair_model=reads)
     return [known[name](engine) for name in names]
