@@ -266,6 +266,8 @@ def build(
         if kafka is not None:
             kafka.refresh()
         detection.tick()
+        if judge is not None:
+            judge.budget.tell()
         if judging is not None:
             judging.tick()
             stuck = "every judge call ignores its cancellation; restart the process" if judging.stuck else None

@@ -227,7 +227,7 @@ class Budget:
         """Raise `BudgetExhausted`, naming period and limit, where one is reached."""
         for name in self._limits:
             if (blown := self._blown(name)) is not None:
-                self._tell(name)
+                self.tell()
                 raise BudgetExhausted(f"the judge budget of this {name} is spent ({blown})")
 
     def spend(self, *, tokens: int, usd: float | None) -> None:
@@ -236,11 +236,13 @@ class Budget:
             spent.calls += 1
             spent.tokens += tokens
             spent.usd += usd or 0.0
-            self._tell(name)
+        self.tell()
 
-    def _tell(self, name: str) -> None:
-        share = max((s for _, s in self._shares(name)), default=0.0)
-        self._observer.budget(period=name, spent_share=share, blown=share >= 1.0)
+    def tell(self) -> None:
+        """Tell the observer how it stands; also when nobody calls, since a period ends by itself."""
+        for name in self._limits:
+            share = max((s for _, s in self._shares(name)), default=0.0)
+            self._observer.budget(period=name, spent_share=share, blown=share >= 1.0)
 
     def spent(self) -> dict[str, tuple[int, int, int, float]]:
         """By period: its number, and the calls, tokens and US dollars spent in it."""

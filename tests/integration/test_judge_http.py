@@ -39,6 +39,7 @@ class Watching(SilentObserver):
     reasked: int = 0
     hits: list[bool] = field(default_factory=list)
     blown: bool = False
+    budgets: dict[str, bool] = field(default_factory=dict)
 
     def call(self, record: CallRecord) -> None:
         self.calls.append(record)
@@ -58,6 +59,7 @@ class Watching(SilentObserver):
 
     def budget(self, *, period: str, spent_share: float, blown: bool) -> None:
         self.blown = self.blown or blown
+        self.budgets[period] = blown
 
 
 class Time:
@@ -431,6 +433,15 @@ async def test_a_budget_of_nothing_is_told_as_spent() -> None:
         assert failed(await b.faithfulness()) is FailedReason.BUDGET
         assert b.watching.blown
         assert not b.watching.calls
+
+
+async def test_a_budget_is_whole_again_when_its_period_is_over_though_nobody_calls() -> None:
+    async with bench(ScriptedJudge(), budget={"hour": {"calls": 1}}) as b:
+        await b.faithfulness()
+        assert b.watching.budgets["hour"]
+        b.time.now += 3600
+        b.judge.budget.tell()
+        assert not b.watching.budgets["hour"]
 
 
 async def test_a_rejected_key_is_read_again_once(tmp_path: Path) -> None:
