@@ -49,7 +49,7 @@ class BatchFailedError(Exception):
 
 
 class WorkerStartError(Exception):
-    """The factory failed in a new worker, or was not ready in time; the message has its error."""
+    """A new worker could not be made, its factory failed, or was not ready in time; the message has its error."""
 
 
 _READY, _DONE, _RAISED, _UNFIT = "ready", "done", "raised", "unfit"
@@ -281,7 +281,10 @@ class WorkerPool(Generic[_In, _Out]):
 
     async def _make(self) -> _Worker:
         loop = asyncio.get_running_loop()
-        worker = await loop.run_in_executor(self._threads, self._spawn)
+        try:
+            worker = await loop.run_in_executor(self._threads, self._spawn)
+        except OSError as error:  # no memory, or no more processes or files for this one
+            raise WorkerStartError(f"a worker process could not be made: {error.strerror or error}") from error
         self._all.add(worker)
         ready = loop.run_in_executor(self._threads, worker.receive)
         done, _ = await asyncio.wait({ready}, timeout=self._start_seconds)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import multiprocessing
 import os
+import resource
 import select
 import signal
 import subprocess
@@ -109,6 +110,22 @@ async def test_a_worker_killed_while_idle_is_replaced_unnoticed(pools: Pools) ->
     pool = await pools.start(1)
     os.kill(pool.pids[0], signal.SIGKILL)
     assert await pool.run([5]) == [10]
+
+
+async def test_a_machine_that_can_make_no_process_fails_the_batch_alone(pools: Pools) -> None:
+    """A lost worker is replaced when it can be again; until then batches fail, and the pool does not."""
+    pool = await pools.start(1)
+    os.kill(pool.pids[0], signal.SIGKILL)
+    await asyncio.to_thread(os.waitid, os.P_PID, pool.pids[0], os.WEXITED | os.WNOWAIT)
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (3, hard))  # what is open stays so
+    try:
+        with pytest.raises(BatchFailedError, match="could not be made") as failure:
+            await pool.run([1])
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert failure.value.loss is Loss.DIED
+    assert await pool.run([2]) == [4]
 
 
 async def test_a_hanging_worker_is_killed_and_replaced(pools: Pools) -> None:
