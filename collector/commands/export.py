@@ -93,9 +93,11 @@ def _write(store: ReviewStore, query: Query, form: Format, output: Path | None) 
             with part.open("w", encoding="utf-8", errors="backslashreplace", newline="") as out:
                 count = _text(store, query, form, out)
         part.replace(output)
-    except BaseException:
+    except BaseException as error:
         with suppress(OSError):
             part.unlink()
+        if isinstance(error, OSError) and error.filename is not None:
+            raise OSError(error.errno, error.strerror, str(output)) from error  # not the name of the part
         raise
     return count
 

@@ -262,11 +262,11 @@ def _opened(path: Path, options: Options, clock: Clock) -> Iterator[SqliteStore]
         store.close()
 
 
-def _lines(files: list[str]) -> Iterator[tuple[str, str]]:
+def _lines(files: list[str]) -> Iterator[tuple[str, bytes]]:
     """Each line that is not empty, with its place."""
     with ExitStack() as stack:
         for name in files:
-            stream: IO[str] = sys.stdin if name == "-" else stack.enter_context(Path(name).open(encoding="utf-8"))
+            stream: IO[bytes] = sys.stdin.buffer if name == "-" else stack.enter_context(Path(name).open("rb"))
             for number, line in enumerate(stream, start=1):
                 if line.strip():
                     yield f"{name}:{number}", line

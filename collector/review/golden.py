@@ -144,7 +144,7 @@ def load(path: Path) -> Run:
         return Run(cases, {_key(key): str(name) for key, name in body["instruments"].items()})
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise BadBaseline(
-            f"{path}: no baseline of regress ({error!r:.200}); make one with `groundwatch regress --save FILE`"
+            f"{path}: no baseline of regress ({type(error).__name__}); make one with `groundwatch regress --save FILE`"
         ) from error
 
 

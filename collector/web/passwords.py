@@ -31,9 +31,12 @@ class Busy(Exception):
 
 
 def line(name: str, password: str) -> str:
-    """The line of a person: `name:scrypt:salt:hash`. Raises ValueError for a name that can not stand there."""
+    """The line of a person: `name:scrypt:salt:hash`. Raises ValueError for a name that can not stand there, and for no
+    password, with which everybody would get in."""
     if not name or ":" in name or name != name.strip() or not name.isprintable():
         raise ValueError(f"{name!r} can not be a name: it must be printable, without colons and spaces around it")
+    if not password:
+        raise ValueError("a password is needed: type it, or give it as a line on standard input")
     salt = secrets.token_bytes(16)
     return f"{name}:scrypt:{_text(salt)}:{_text(_hash(password.encode(), salt))}"
 

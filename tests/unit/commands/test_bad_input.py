@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import subprocess
 import sys
@@ -13,6 +14,8 @@ from pathlib import Path
 import pytest
 
 from collector.cli import main
+from collector.web import passwords
+from tests.support.review_pages import opened, warranty
 
 _INTERRUPTED = """
 import os, signal, sys
@@ -191,3 +194,37 @@ def test_check_looks_for_the_judges_key(
     failures = [line for line in capsys.readouterr().out.splitlines() if line.startswith("FAIL")]
     assert len(failures) == 1
     assert failures[0].startswith("FAIL  judge: ")
+
+
+def test_results_that_are_no_text_cost_only_their_lines(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "results.jsonl"
+    path.write_bytes(b"\xb9\n\n{}\n")
+    code, said = _ends(["review", "ingest", "--store", str(tmp_path / "review.sqlite"), str(path)], capsys)
+    assert code == 1
+    assert f"{path}:1: " in said
+    assert f"{path}:3: " in said
+
+
+@pytest.mark.parametrize("where", ["", "absent/cases.csv"])
+def test_an_export_that_can_not_be_written_names_its_file(
+    where: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store = tmp_path / "review.sqlite"
+    with opened(store) as kept:
+        kept.put(warranty(1))
+    (tmp_path / "folder").mkdir()
+    output = tmp_path / (where or "folder")
+    code, said = _ends(["export", "--store", str(store), "-o", str(output)], capsys)
+    assert code == 2
+    assert said.startswith(f"groundwatch export: {output}: ")
+
+
+def test_no_password_makes_no_line_to_log_in_by(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO(""))
+    assert passwords.main(["ana"]) == 2
+    said = capsys.readouterr()
+    assert (said.out, said.err.count("a password is needed")) == ("", 1)

@@ -94,7 +94,7 @@ def test_bad_lines_are_told_by_their_place(
     config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lines = ["no json\n", '{"schema_version": 99}\n', line(a_settled("a", judged={"faithfulness": 0.0}))]
-    monkeypatch.setattr("sys.stdin", io.StringIO("".join(lines)))
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO("".join(lines).encode())))
     assert main(["review", "ingest", "-", "-c", str(config)]) == 1
     out, err = capsys.readouterr()
     assert "-:1: " in err
