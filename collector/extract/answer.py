@@ -173,6 +173,17 @@ def question(
     return None
 
 
+def asked_before(text: str, call: Call | None, calls: Sequence[Call]) -> Call | None:
+    """The first call whose reply stands in what `call` was asked, as where an answer is put into other words: the user
+    asked that one."""
+    said = squeeze(text)
+    for other in calls:
+        reply = squeeze(other.text or "")
+        if other is not call and len(reply.split(None, 3)) > 3 and reply in said:
+            return other
+    return None
+
+
 def _query_in_cut(raw: Json, queries: Sequence[str]) -> str | None:
     """The query of a retrieval that stands whole, as a value of its own, in an input that a limit cut further on."""
     if not isinstance(raw, str):

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import islice
 
-from collector.extract.answer import Asked, Text, history, question, response, top_answer
+from collector.extract.answer import Asked, Text, asked_before, history, question, response, top_answer
 from collector.extract.calls import Call, calls_of, final_call, reply_text
 from collector.extract.contexts import gather
 from collector.extract.conventions import conventions
@@ -261,6 +261,8 @@ class _Builder:
             return None
         asked = self._asked(gathered, calls, call, self._pattern(service, "question"))
         put = question(path, self._group, call, asked, options)
+        if put is not None and put.rule == "last_user_message" and (before := asked_before(put.text, call, own)):
+            put = question(path, self._group, before, asked, options) or put
         return self._found(
             call=call, path=path, anchor=anchor, answered=answered, gathered=gathered, put=put, calls=calls
         )

@@ -39,6 +39,8 @@ def test_the_last_call_answers_where_it_was_given_what_was_said_before() -> None
     polite = "Well, dear guest, it is Roquefort that is made from ewe's milk."
     found = one(request(oi_retriever(), oi_llm(prompt()), oi_llm(f"Say it politely: {ANSWER}", polite)))
     assert found.interaction.response == polite
+    assert found.interaction.question == QUESTION
+    assert texts(found) == list(DOCUMENTS)
 
 
 def test_the_last_call_answers_where_the_one_before_led_on_to_something() -> None:
