@@ -113,9 +113,10 @@ class Play:
             here.stop(KEPT)
             here.start(KEPT, static=True)
             here.share(STATELESS, KEPT, MOVED, GUEST)
+            here.in_the_middle(GUEST, CHUNK)
+            here.stop(GUEST)
+            here.share(STATELESS, KEPT, MOVED)
         self.compare("all in good order", exact=True, death=None)
-        here.stop(GUEST)  # nothing is under way, so nothing of it is missing: it has no state directory
-        here.share(STATELESS, KEPT, MOVED)
 
     def die(self, name: str, *, comes_back: bool, static: bool) -> None:
         here = self._replicas
