@@ -40,7 +40,7 @@ class Options(BaseModel):
     deadline_seconds: float = Field(
         60.0, gt=0, description="A worker that takes longer for a batch is killed and replaced."
     )
-    queue_traces: int = Field(5_000, ge=1, description="Traces that may wait for screening.")
+    queue_traces: int = Field(10_000, ge=1, description="Traces that may wait for screening.")
     queue_bytes: int = Field(128 * 1024 * 1024, ge=1, description="Bytes of traces that may wait for screening.")
     shed_from: float = Field(
         0.5,

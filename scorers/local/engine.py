@@ -262,6 +262,6 @@ def comparable(one: Reading, others: Sequence[Reading]) -> bool:
     letters = shared = 0
     for other in others:
         present = other.scripts
-        letters += sum(present.values())
-        shared += sum(present[name] for name in family)
+        letters += present.total()
+        shared += sum([present[name] for name in family])
     return letters < 8 or shared * 20 >= letters

@@ -168,7 +168,7 @@ class Support:
         missing_names = [
             name for name in named if not any(name.casefold() in reading.folded for reading in named_in)
         ]
-        spoken = sum(word.casefold() in FIRST_PERSON for word in sentence.words)
+        spoken = sum(map(FIRST_PERSON.__contains__, map(str.casefold, sentence.words)))
         if spoken and any(word in reading.folded for word in FIRST_PERSON for reading in contexts):
             spoken = 0
         row = [
@@ -201,8 +201,8 @@ class Support:
         missing: list[tuple[float, str]] = []
         for word in dict.fromkeys(sentence.words):
             parts = self._reader.parts(word)
-            lost = sum(weight for token, weight in parts if token not in found)
-            if lost > 0.1 and 2 * lost > sum(weight for _, weight in parts):
+            lost = sum([weight for token, weight in parts if token not in found])
+            if lost > 0.1 and 2 * lost > sum([weight for _, weight in parts]):
                 missing.append((lost, word))
         missing.sort(key=lambda pair: -pair[0])
         return [word for _, word in missing[:12]]
@@ -219,8 +219,9 @@ class Support:
         wanted = {quantity.value for quantity in sentence.quantities if quantity.value not in brought}
         for rank, reading in enumerate(contexts):
             shared: dict[int, float] = {}
+            holders = reading.holders
             for token, weight in sentence.content.items():
-                for number in reading.holders.get(token, ()):
+                for number in holders.get(token, ()):
                     shared[number] = shared.get(number, 0.0) + weight
             for number, weight in shared.items():
                 share = weight / bulk
