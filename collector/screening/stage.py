@@ -237,7 +237,8 @@ class Screening:
         started = self._clock.monotonic()
         try:
             examined = await self._pool.run([trace for trace, _ in batch])
-        except BatchFailedError as error:
+        except Exception as error:  # noqa: BLE001  # whatever the pool raises costs its traces, not this task
+            why = error.loss.value if isinstance(error, BatchFailedError) else type(error).__name__
             if len(batch) > 1:
                 for held in batch:  # one by one, so that only the trace that breaks a worker is lost
                     await self._screen([held])
@@ -245,8 +246,8 @@ class Screening:
             self._under_way -= 1
             self._outcomes["failed"].inc()
             self._examined["error"].inc()
-            self._note(batch[0][0].trace_id, f"screening failed: {error.loss}")
-            _LOG.error("screening of a trace failed: %s", error)
+            self._note(batch[0][0].trace_id, f"screening failed: {why}")
+            _LOG.error("screening of a trace failed: %s", error if isinstance(error, BatchFailedError) else why)
             _release(batch[0][1])
             return
         self._seconds.observe(self._clock.monotonic() - started)

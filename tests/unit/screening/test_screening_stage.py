@@ -28,12 +28,14 @@ def trace(name: str, size: int = 10, kept: float = 1.0) -> ReleasedTrace:
 
 
 class ScriptedPool:
-    """Examines at once: one interaction a trace; fails batches that hold a poisonous trace; waits when closed."""
+    """Examines at once: one interaction a trace; fails batches that hold a poisonous trace, and raises what nobody
+    expects for an odd one; waits when closed."""
 
     def __init__(self, workers: int = 1) -> None:
         self.workers = workers
         self.batches: list[list[str]] = []
         self.poison: set[str] = set()
+        self.odd: set[str] = set()
         self.gate = asyncio.Event()
         self.gate.set()
 
@@ -42,6 +44,8 @@ class ScriptedPool:
         await self.gate.wait()
         if any(one.trace_id in self.poison for one in batch):
             raise BatchFailedError(Loss.DIED)
+        if any(one.trace_id in self.odd for one in batch):
+            raise OSError("no room for one more")
         return [
             Examined(
                 (Screened(Found(Interaction(one.trace_id)), (), one.kept_probability),),
@@ -153,6 +157,18 @@ async def test_bytes_bound_the_queue_too_and_one_trace_always_fits() -> None:
     bench.stage.accept(trace("next", 10))
     assert bench.stage.waiting == 1
     assert (bench.outcome("shed") or 0) + (bench.outcome("dropped_full") or 0) == 1
+
+
+async def test_an_error_of_another_kind_costs_its_trace_and_not_the_stage() -> None:
+    bench = Bench(batch_traces=1)
+    bench.pool.odd = {"bad"}
+    await bench.stage.start()
+    for name in ("a", "bad", "b"):
+        bench.stage.accept(trace(name))
+    assert await bench.stage.stop(5) == 0
+    assert sorted(bench.ids()) == ["a", "b"]
+    assert (bench.outcome("failed"), bench.outcome("screened")) == (1, 2)
+    assert ("bad", "screening failed: OSError") in bench.notes.lines
 
 
 async def test_a_poisonous_trace_is_lost_alone() -> None:
