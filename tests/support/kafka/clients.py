@@ -23,9 +23,16 @@ class Sent(NamedTuple):
 
 
 async def make_topics(bootstrap: str, topics: Mapping[str, int], *, copies: int = 1) -> None:
-    """Topics by their number of partitions."""
-    admin = AIOKafkaAdminClient(bootstrap_servers=bootstrap)
-    await admin.start()
+    """Topics by their number of partitions. Patient with brokers that are being started."""
+    async with asyncio.timeout(30):
+        while True:
+            admin = AIOKafkaAdminClient(bootstrap_servers=bootstrap)
+            try:
+                await admin.start()
+                break
+            except KafkaConnectionError:
+                await admin.close()
+                await asyncio.sleep(0.2)
     try:
         answer = await admin.create_topics([NewTopic(name, count, copies) for name, count in topics.items()])
         assert all(error == 0 for _, error, *_ in answer.topic_errors), answer
