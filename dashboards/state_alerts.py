@@ -1,4 +1,4 @@
-"""Alerts about what outlives the process: books and spool that can not be written, and a spool that fills."""
+"""Alerts about what outlives the process: books, spool and review store that can not be written, a spool that fills."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ def state_alerts(options: Options) -> list[Alert]:
     """Files of `process.state_dir` that are not written, were set aside, or are full."""
     one = (*options.keep, "instance")
     store = (*one, "store")
+    unwritten = increase(metrics.REVIEW_CASES, options.time(QUARTER), one, 'outcome=~"failed|queue_full"')
     full = increase(metrics.REQUESTS_REFUSED, options.time(QUARTER), one, 'reason="spool_full"')
     return [
         Alert(
@@ -45,5 +46,15 @@ def state_alerts(options: Options) -> list[Alert]:
             summary="The spool is full and requests are refused ({{ $labels.instance }})",
             description="{{ $value | humanize }} requests in a quarter of an hour. What waits, waits for the judge or "
             "for screening.",
+        ),
+        Alert(
+            "GroundwatchReviewNotWritten",
+            f"{unwritten} > 0",
+            hold=300,
+            severity="warning",
+            category="pipeline",
+            summary="Cases for review are not stored ({{ $labels.instance }})",
+            description="{{ $value | humanize }} cases in a quarter of an hour: the review store can not be written, "
+            "or not as fast as they come. Scores and estimates are not touched.",
         ),
     ]

@@ -8,6 +8,7 @@ from dashboards.scenarios import MINUTES, Scenario, grows, is_at
 
 def state_scenarios() -> list[Scenario]:
     """Not written, set aside, full, and none of these."""
+    unwritten = {"instance": "a", "outcome": "failed"}
     a, full = {"instance": "a", "store": "books"}, {"instance": "a", "transport": "http", "reason": "spool_full"}
     return [
         Scenario("the-disk-is-full", (is_at(metrics.STATE_FAILING, 1, at=a),), ("GroundwatchStateNotWritten",)),
@@ -16,5 +17,10 @@ def state_scenarios() -> list[Scenario]:
         Scenario("books-were-damaged", (is_at(metrics.STATE_SET_ASIDE, 1, at=a),), ("GroundwatchStateSetAside",)),
         Scenario("books-are-sound", (is_at(metrics.STATE_SET_ASIDE, 0, at=a),)),
         Scenario("the-spool-is-full", (grows(metrics.REQUESTS_REFUSED, 5, at=full),), ("GroundwatchSpoolFull",)),
+        Scenario(
+            "cases-are-lost", (grows(metrics.REVIEW_CASES, 1, at=unwritten),), ("GroundwatchReviewNotWritten",)
+        ),
+        Scenario("cases-were-lost", (grows(metrics.REVIEW_CASES, 1, until=MINUTES - 40, at=unwritten),)),
+        Scenario("cases-are-stored", (grows(metrics.REVIEW_CASES, 5, instance="a", outcome="stored"),)),
         Scenario("the-spool-was-full", (grows(metrics.REQUESTS_REFUSED, 5, until=MINUTES - 40, at=full),)),
     ]
