@@ -34,6 +34,7 @@ from collector.otlp.decode import Decoder
 from collector.otlp.model import Encoding, RawItem
 from collector.otlp.request import Interner, RequestReader
 from collector.pipeline.clock import SystemClock
+from collector.pipeline.garbage import collect_less_often
 from collector.receivers.border import Border
 from collector.receivers.inflate import inflate
 from collector.receivers.options import GrpcOptions, Options
@@ -171,14 +172,29 @@ def _answer_cpu(pipe: Any, loop: asyncio.AbstractEventLoop, done: asyncio.Event)
 
 
 async def _serve_http(pipe: Any, assemble: bool) -> None:
-    import uvicorn
-
     from collector.receivers.otlp_http import OtlpHttp
 
     border, options = _border("http", assemble)
-    config = uvicorn.Config(
-        OtlpHttp(options=options, border=border, auth=None), lifespan="off", access_log=False, log_level="warning"
-    )
+    await _serve_app(pipe, OtlpHttp(options=options, border=border, auth=None))
+
+
+async def _swallow(_scope: Any, receive: Any, send: Any) -> None:
+    """An application that throws bodies away: what the server alone costs."""
+    while (await receive()).get("more_body", False):
+        pass
+    await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"0")]})
+    await send({"type": "http.response.body", "body": b""})
+
+
+async def _serve_bare(pipe: Any, assemble: bool) -> None:
+    del assemble
+    await _serve_app(pipe, _swallow)
+
+
+async def _serve_app(pipe: Any, app: Any) -> None:
+    import uvicorn
+
+    config = uvicorn.Config(app, lifespan="off", access_log=False, log_level="warning")
     server = uvicorn.Server(config)
     listener = socket.create_server(("127.0.0.1", 0))
     serving = asyncio.create_task(server.serve(sockets=[listener]))
@@ -208,7 +224,8 @@ async def _serve_grpc(pipe: Any, assemble: bool) -> None:
 def _serve(transport: str, assemble: bool, pipe: Any) -> None:
     import uvloop
 
-    serve = _serve_http if transport == "http" else _serve_grpc
+    collect_less_often()  # as `groundwatch run` does
+    serve = {"http": _serve_http, "bare": _serve_bare, "grpc": _serve_grpc}[transport]
     uvloop.run(serve(pipe, assemble))
 
 
@@ -259,7 +276,7 @@ def server_cpu_per_span(load: Load, spans: int, requests: int) -> float:
     process.start()
     theirs.close()  # so that a server which dies ends our waiting with EOFError
     port = ours.recv()
-    send = _send_http if load.transport == "http" else _send_grpc
+    send = _send_grpc if load.transport == "grpc" else _send_http
 
     def round_trip(count: int) -> None:
         threads = [threading.Thread(target=send, args=(port, load, count // 2)) for _ in range(2)]
@@ -327,6 +344,7 @@ def main(argv: list[str] | None = None) -> None:
     zipped = {**proto_headers, "content-encoding": "gzip"}
     show(
         (
+            Load("HTTP, bodies thrown away", "bare", body, proto_headers),
             Load("HTTP protobuf", "http", body, proto_headers),
             Load("HTTP protobuf gzip", "http", zipped_body, zipped),
             Load("HTTP JSON", "http", json_body, json_headers),
