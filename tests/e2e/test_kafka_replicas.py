@@ -89,8 +89,8 @@ def test_one_with_a_state_directory_that_is_killed_and_comes_back_costs_nothing(
 
 
 def test_the_rules_tell_of_two_what_they_tell_of_one(run: Run) -> None:
-    """Near, not equal: their windows are fifteen times shorter than in production and restarts are not, so that what was
-    counted around those is missing in them, and the more of it the busier the machine is."""
+    """Near, not equal: their windows are fifteen times shorter than in production and restarts are not, so that what
+    was counted around those is missing in them, and the more of it the busier the machine is."""
     one, _ = run.kept
     exact = one.groups()
     mean, lower, upper = run.recorded[SHARED]
