@@ -182,8 +182,8 @@ def test_policies_decide_independently() -> None:
     check(decisions, np.ones(N))
 
 
-JUDGED = Measure("faithfulness", Kind.JUDGED)
-LOCAL = Measure("faithfulness", Kind.LOCAL, Tier.FAST)
+JUDGED = Measure("faithfulness", Kind.JUDGED, None, "j")
+LOCAL = Measure("faithfulness", Kind.LOCAL, Tier.FAST, "f")
 
 
 @pytest.fixture(scope="module")
@@ -207,7 +207,6 @@ def test_means_are_unbiased_where_the_probability_depends_on_the_score(
             segment_names=[],
             clock=window.clock,
             telemetry=window.telemetry,
-            fingerprints={LOCAL: "f"},
         )
         judged = []
         for item, decision in zip(items, decide(window, items), strict=True):
