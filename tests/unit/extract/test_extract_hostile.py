@@ -162,7 +162,8 @@ def test_a_deep_trace_is_read(branching: bool) -> None:
 
 
 def test_log_records_are_not_compared_each_with_each() -> None:
-    """Eight times as many take some eight times as long; what is quadratic takes sixty-four times."""
+    """Eight times as many take some eight times as long; what is quadratic takes sixty-four times. The least of three,
+    since a collection of the whole session's garbage may fall into one."""
 
     def seconds(count: int) -> float:
         logs = [
@@ -173,7 +174,7 @@ def test_log_records_are_not_compared_each_with_each() -> None:
         Extractor(Options()).extract(deep(1, branching=False), logs, complete=True)
         return time.process_time() - begun
 
-    assert seconds(4_000) < 30 * min(seconds(500) for _ in range(3))
+    assert min(seconds(4_000) for _ in range(3)) < 30 * min(seconds(500) for _ in range(3))
 
 
 def test_a_reranked_list_is_not_compared_each_with_each() -> None:
@@ -199,7 +200,7 @@ def test_a_reranked_list_is_not_compared_each_with_each() -> None:
         assert len(found[0].interaction.contexts or ()) == count
         return spent
 
-    assert seconds(160) < 24 * min(seconds(20) for _ in range(3))
+    assert min(seconds(160) for _ in range(3)) < 24 * min(seconds(20) for _ in range(3))
 
 
 def test_embeddings_in_values_are_passed_over() -> None:
