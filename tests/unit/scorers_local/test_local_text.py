@@ -191,16 +191,19 @@ HOSTILE = {
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_text_takes_time_in_proportion(name: str) -> None:
-    """Ten times the text may take at most sixty times as long: bounded by its length, far from its square."""
-    small, large = HOSTILE[name][: len(HOSTILE[name]) // 10], HOSTILE[name]
-    spent = []
-    for text in (small, large):
+    """Ten times the text may take at most sixty times as long: bounded by its length, far from its square. The least of
+    two, since a collection of the whole session's garbage may fall into one."""
+
+    def seconds(text: str) -> float:
         started = time.process_time()
         cleaned = clean(text)
         found = sentences(cleaned)
         quantities(cleaned)
         names(words(cleaned))
         language(cleaned)
-        spent.append(time.process_time() - started)
+        spent = time.process_time() - started
         assert all(found)
-    assert spent[1] <= 60 * max(spent[0], 0.005)
+        return spent
+
+    small, large = HOSTILE[name][: len(HOSTILE[name]) // 10], HOSTILE[name]
+    assert min(seconds(large) for _ in range(2)) <= 60 * max(seconds(small), 0.005)
