@@ -178,9 +178,9 @@ class Estimates:
 
     def _same_instrument(self, measure: Measure) -> int | None:
         place = self._measures.place(measure.metric, measure.kind, measure.tier)
-        return (
-            place if place is not None and self._measures.all[place].fingerprint == measure.fingerprint else None
-        )
+        if place is None or self._measures.all[place].fingerprint != measure.fingerprint:
+            return None
+        return place
 
     def expect(self, combinations: Iterable[Iterable[tuple[str, str]]]) -> int:
         """Give combinations of segment values that are known at the start their series, at 0, before the first scrape.
